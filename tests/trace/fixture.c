@@ -47,6 +47,28 @@ static void note_dials(struct fixture *f)
     }
 }
 
+/* Those that are to be ended after a test. */
+static struct fixture *started[FIXTURES];
+
+static void note(struct fixture *f, bool is_started)
+{
+    for (int i = 0; i < FIXTURES; i++)
+        if (started[i] == f)
+            started[i] = NULL;
+    for (int i = 0; i < FIXTURES && is_started; i++)
+        if (!started[i]) {
+            started[i] = f;
+            return;
+        }
+}
+
+void fixture_end(void)
+{
+    for (int i = 0; i < FIXTURES; i++)
+        if (started[i])
+            fixture_fini(started[i]);
+}
+
 static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, uint64_t log_disk,
                  struct ledger_memory *left, uint64_t journal)
 {
@@ -68,6 +90,7 @@ static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, ui
         f->config.region = (struct relay_region){.start = left_region(left), .size = LEFT_REGION};
     f->core = relay_core_new(&f->config);
     CU_ASSERT_PTR_NOT_NULL_FATAL(f->core);
+    note(f, true);
 }
 
 void fixture_init(struct fixture *f, uint64_t memory_max)
@@ -133,6 +156,7 @@ void fixture_forget(struct fixture *f)
 
 void fixture_fini(struct fixture *f)
 {
+    note(f, false);
     relay_core_free(f->core);
     f->core = NULL;
     left_free(f->left);

@@ -14,6 +14,7 @@
 #include "tests/lib/fake_disk.h"
 #include "tests/lib/left.h"
 
+#define FIXTURES 2 /* at a time */
 #define FIXTURE_RANKS 8
 #define FIXTURE_OTHERS 4
 #define FIXTURE_CLIENTS (1 + FIXTURE_RANKS + FIXTURE_OTHERS)
@@ -99,6 +100,8 @@ void fixture_start(struct fixture *f, uint32_t ranks);
 void fixture_forget(struct fixture *f);
 /* Frees the core, which asserts that nothing leaked. */
 void fixture_fini(struct fixture *f);
+/* Those that were not. For SUITE_AFTER_EACH. */
+void fixture_end(void);
 
 /* Takes all memory but for `room` bytes, and the blocks that the core keeps for later; returns how
  * much, to be subtracted from memory_now later. */

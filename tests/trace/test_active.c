@@ -4,7 +4,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of active messages");
+SUITE_AFTER_EACH("trace of active messages", fixture_end);
 
 static struct fixture f;
 static struct client *const r0 = &f.rank[0];
@@ -56,7 +56,6 @@ TEST(large)
                "1 > MESSAGE req 0 LAST ACTIVE event 2 (50000 bytes)\n");
     CU_ASSERT_EQUAL(r1->inbox.count, 2);
     CU_ASSERT_TRUE(codec_pattern_is(r1->inbox.of[0].bytes, 5, 100000));
-    fixture_fini(&f);
 }
 
 /* They wait for the rank to connect, in order; one whose bytes still come goes on live. */
@@ -88,7 +87,6 @@ TEST(before_the_rank_connects)
                "0 < SEND to 1 AM tag 7 total 5 'three'\n"
                "1 > MESSAGE req 2 tag 7 total 5 FIRST LAST ACTIVE event 3 'three'\n");
     CU_ASSERT_TRUE(codec_pattern_is(r1->inbox.of[1].bytes, 6, 300000));
-    fixture_fini(&f);
 }
 
 /* Its sender is gone before its end: what is there is told, the rest never comes. */
@@ -108,7 +106,6 @@ TEST(early_one_of_a_lost_sender)
                "1 > WELCOME event 0\n"
                "1 > MESSAGE req 0 tag 6 total 300000 FIRST ACTIVE (100000 bytes)\n"
                "d > NOTICE RANK_UP rank 1 'connected'\n");
-    fixture_fini(&f);
 }
 
 TEST(early_ones_go_with_the_job)
@@ -123,5 +120,4 @@ TEST(early_ones_go_with_the_job)
     say_begin(r0, CW_SEND_AM, 1, 6, 300000, 100000);
     fixture_close(&f.dispatcher, "gone");
     CU_ASSERT_PTR_NULL(r0->conn);
-    fixture_fini(&f);
 }

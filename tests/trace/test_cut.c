@@ -7,7 +7,7 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
-SUITE("trace of cut-through");
+SUITE_AFTER_EACH("trace of cut-through", fixture_end);
 
 #define TOTAL 180000u
 #define PIECE 60000u
@@ -68,7 +68,6 @@ TEST(to_whom)
     CU_ASSERT_PTR_NULL(relay_conn_cut_to(f.dispatcher.conn));
     fixture_feed_some(r0, PIECE);
     CU_ASSERT_PTR_NULL(relay_conn_cut_to(r0->conn)); /* between two frames */
-    fixture_fini(&f);
 }
 
 TEST(not_while_nobody_waits_for_it)
@@ -77,7 +76,6 @@ TEST(not_while_nobody_waits_for_it)
     CU_ASSERT_PTR_NULL(relay_conn_cut_to(r0->conn));
     say_recv(r1, 7, 5);
     CU_ASSERT_PTR_EQUAL(relay_conn_cut_to(r0->conn), r1->conn);
-    fixture_fini(&f);
 }
 
 TEST(not_behind_what_is_queued)
@@ -89,7 +87,6 @@ TEST(not_behind_what_is_queued)
     CU_ASSERT_EQUAL(relay_conn_cut(r0->conn, PIECE).size, 0);
     fixture_read(r1);
     CU_ASSERT_NOT_EQUAL(relay_conn_cut(r0->conn, PIECE).size, 0);
-    fixture_fini(&f);
 }
 
 TEST(not_to_one_that_repeats)
@@ -101,7 +98,6 @@ TEST(not_to_one_that_repeats)
     CU_ASSERT_PTR_NULL(relay_conn_cut_to(r0->conn));
     say_live(r1, 0, 0);
     CU_ASSERT_PTR_EQUAL(relay_conn_cut_to(r0->conn), r1->conn);
-    fixture_fini(&f);
 }
 
 TEST(no_more_than_the_frame)
@@ -115,7 +111,6 @@ TEST(no_more_than_the_frame)
     CU_ASSERT_PTR_EQUAL(cut.to, r1->conn);
     CU_ASSERT_TRUE(relay_conn_has_output(r1->conn));
     relay_cut_done(&cut);
-    fixture_fini(&f);
 }
 
 /* The rest of a message that is longer than its receive goes nowhere. */
@@ -129,7 +124,6 @@ TEST(no_more_than_the_receive)
     CU_ASSERT_EQUAL(cut.size, 100);
     relay_cut_done(&cut);
     CU_ASSERT_PTR_NULL(relay_conn_cut_to(r0->conn));
-    fixture_fini(&f);
 }
 
 /* No block is taken but the log's. */
@@ -144,7 +138,6 @@ TEST(takes_no_memory)
     CU_ASSERT_EQUAL(cut.size, PIECE);
     CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_now <= before + sizeof(struct relay_block));
     relay_cut_done(&cut);
-    fixture_fini(&f);
 }
 
 /* The receiver vanishes after its share was promised: the next incarnation gets it from the log. */
@@ -161,7 +154,6 @@ TEST(receiver_vanishes_meanwhile)
     say_live(r1, 0, 0);
     say_more(r0, 5, PIECE, TOTAL - PIECE);
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
-    fixture_fini(&f);
 }
 
 /* The log is given up while the engine still copies into it. */
@@ -174,7 +166,6 @@ TEST(job_ends_meanwhile)
     fixture_close(&f.dispatcher, "crash");
     memset(cut.log, 1, cut.size);
     relay_cut_done(&cut);
-    fixture_fini(&f);
 }
 
 /* Without memory for the log's block nothing happens; the way through blocks says why. */
@@ -192,7 +183,6 @@ TEST(no_memory)
     fixture_feed_some(r0, PIECE);
     say_more(r0, 5, PIECE, TOTAL - PIECE);
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
-    fixture_fini(&f);
 }
 
 /* --- what to read before ---------------------------------------------------------------------- */
@@ -238,7 +228,6 @@ TEST(up_to_the_payload)
     CU_ASSERT_EQUAL(before(&bytes), bytes.size - 10);
     /* in the middle of payload everything may be read */
     CU_ASSERT_EQUAL(relay_conn_before_cut(r0->conn, bytes.size, peek, &bytes), 0);
-    fixture_fini(&f);
 }
 
 /* A stream of small frames is read at once. */
@@ -251,7 +240,6 @@ TEST(many_small_frames)
         add_frame(&bytes, CW_FRAME_SEND, CW_SEND_SIZE + 8, CW_SEND_SIZE + 8);
     add_frame(&bytes, CW_FRAME_SEND, CW_SEND_SIZE + PIECE, CW_SEND_SIZE + 100);
     CU_ASSERT_EQUAL(before(&bytes), 0);
-    fixture_fini(&f);
 }
 
 TEST(lengths_that_cannot_be)
@@ -269,5 +257,4 @@ TEST(lengths_that_cannot_be)
             add_frame(&bytes, CW_FRAME_SEND, CW_SEND_SIZE + PIECE, CW_SEND_SIZE + 1);
             CU_ASSERT_TRUE(before(&bytes) <= bytes.size);
         }
-    fixture_fini(&f);
 }

@@ -7,7 +7,7 @@
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 
-SUITE("trace of divergence");
+SUITE_AFTER_EACH("trace of divergence", fixture_end);
 
 static struct fixture f;
 static struct client *const r0 = &f.rank[0];
@@ -183,7 +183,6 @@ TEST(other_contents_borne)
     check_contents(1, 0xaab, CW_CHECK_BEARS);
     CU_ASSERT_PTR_NULL(strstr(f.story, "DIFFERS"));
     CU_ASSERT_PTR_NOT_NULL(r0->conn);
-    fixture_fini(&f);
 }
 
 /* All else is compared as ever. */
@@ -222,7 +221,6 @@ TEST(extreme_messages)
     expect_has(&f, "at send 1, expected an active message of 1099511627776 bytes to rank 65535 "
                    "with tag 0xffffffffffffffff, saw an active message of 1099511627775 bytes");
     fixture_close(d, "gone");
-    fixture_fini(&f);
 }
 
 TEST(check_that_cannot_be_read)
@@ -232,7 +230,6 @@ TEST(check_that_cannot_be_read)
     come_again();
     say_frame(r0, CW_FRAME_CHECK, body, sizeof(body));
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'CHECK frame that cannot be read'\n");
-    fixture_fini(&f);
 }
 
 /* --- when it is live -------------------------------------------------------------------------- */
@@ -275,7 +272,6 @@ TEST(live_before_all_is_told)
     fixture_read(r0);
     CU_ASSERT_PTR_NULL(strstr(f.story, "REPLAYED"));
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'LIVE before all was repeated'\n");
-    fixture_fini(&f);
 }
 
 TEST(live_twice)
@@ -286,7 +282,6 @@ TEST(live_twice)
     say_live(r0, 0, 0);
     say_live(r0, 0, 0);
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'LIVE frame is not allowed here'\n");
-    fixture_fini(&f);
 }
 
 TEST(going_on_from_the_middle)
@@ -346,7 +341,6 @@ TEST(probe_whose_clock_goes_back)
     r0->codec.clock = 9;
     say_probe(r0, 5, CODEC_ALL, false);
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'PROBE frame that cannot be read'\n");
-    fixture_fini(&f);
 }
 
 TEST(clocks_of_any_size)
@@ -359,7 +353,6 @@ TEST(clocks_of_any_size)
     fixture_close(r0, "crash");
     fixture_again(r0);
     expect_has(&f, "0 > TAKEN event 2 clock 0xffffffffffffffff\n");
-    fixture_fini(&f);
 }
 
 TEST(readings_of_nothing)
@@ -367,7 +360,6 @@ TEST(readings_of_nothing)
     start();
     say_readings(r0, "");
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'READINGS frame without readings'\n");
-    fixture_fini(&f);
 }
 
 /* The largest comes back as it was, however it is cut. */
@@ -409,7 +401,6 @@ TEST(determinants_in_a_job_without_log)
     say_recv(r0, 1, 5);
     expect_has(&f, "0 > MESSAGE req 1 tag 5 total 2 FIRST LAST event 1 'on'\n");
     CU_ASSERT_EQUAL(r0->welcome.flags, 0);
-    fixture_fini(&f);
 }
 
 /* --- frames of one who repeats ---------------------------------------------------------------- */
@@ -433,7 +424,6 @@ TEST(frames_while_it_repeats)
     come_again();
     say_frame(r0, CW_FRAME_ACK, (uint8_t[CW_ACK_SIZE]){0}, CW_ACK_SIZE);
     expect(&f, "0 < ACK of 3\n");
-    fixture_fini(&f);
 }
 
 /* CHECK and LIVE are for those who repeat. */
@@ -442,5 +432,4 @@ TEST(check_of_one_who_does_not_repeat)
     start();
     say_check(r0, CW_SEND_TAG, 1, 5, 3);
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'CHECK frame is not allowed here'\n");
-    fixture_fini(&f);
 }

@@ -5,7 +5,7 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
-SUITE("trace of strangers");
+SUITE_AFTER_EACH("trace of strangers", fixture_end);
 
 #define STRANGERS (RELAY_STRANGERS_MAX + 2) /* beside a job of 2 ranks */
 
@@ -49,7 +49,6 @@ TEST(strangers_without_end)
     CU_ASSERT_PTR_NOT_NULL(strangers[3].conn);
     for (uint32_t i = 0; i <= STRANGERS; i++)
         codec_fini(&strangers[i].codec);
-    fixture_fini(&f);
 }
 
 TEST(stranger_is_told_why)
@@ -67,7 +66,6 @@ TEST(stranger_is_told_why)
                    "one has had the most time; try again'\nx is closed\n");
     for (uint32_t i = 0; i < RELAY_STRANGERS_MAX; i++)
         codec_fini(&strangers[i].codec);
-    fixture_fini(&f);
 }
 
 /* What cannot be a HELLO is refused by its header: the rest is not waited for. */

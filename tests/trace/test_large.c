@@ -5,7 +5,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of large messages");
+SUITE_AFTER_EACH("trace of large messages", fixture_end);
 
 #define TOTAL 180000u
 #define PIECE 60000u
@@ -48,7 +48,6 @@ TEST(cut_through)
                "1 > MESSAGE req 7 LAST event 2 (60000 bytes)\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
     CU_ASSERT_TRUE(fixture_received(r1, 8, 6, TOTAL));
-    fixture_fini(&f);
 }
 
 /* A message is whole whatever is cut where, and whenever its receive comes. */
@@ -104,7 +103,6 @@ TEST(other_frames_between_its_pieces)
                "0 < SEND_DATA (60000 bytes)\n"
                "1 > MESSAGE req 7 tag 5 total 180000 FIRST LAST event 1 (180000 bytes)\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
-    fixture_fini(&f);
 }
 
 /* The receive comes in the middle: what is there goes at once, the rest as it comes. */
@@ -124,7 +122,6 @@ TEST(received_in_the_middle)
                "0 < SEND_DATA (60000 bytes)\n"
                "1 > MESSAGE req 7 LAST event 1 (60000 bytes)\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
-    fixture_fini(&f);
 }
 
 /* The event is complete with the last byte that the receive has room for. */
@@ -147,7 +144,6 @@ TEST(truncated_while_it_comes)
                "1 > MESSAGE req 8 tag 5 total 4 FIRST LAST TRUNC event 2\n"
                "0 < SEND_DATA (60000 bytes)\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, PIECE + 1));
-    fixture_fini(&f);
 }
 
 TEST(truncated_after_it_came)
@@ -167,7 +163,6 @@ TEST(truncated_after_it_came)
                "1 < RECV req 8 tag 5 capacity 0\n"
                "1 > MESSAGE req 8 tag 5 total 180000 FIRST LAST TRUNC event 2\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, PIECE + 1));
-    fixture_fini(&f);
 }
 
 TEST(sender_vanishes_after_the_match)
@@ -183,7 +178,6 @@ TEST(sender_vanishes_after_the_match)
                "0 ends: crash\n"
                "d > NOTICE RANK_LOST rank 0 'crash'\n"
                "1 < CANCEL req 7 tag 5\n");
-    fixture_fini(&f);
 }
 
 TEST(sender_vanishes_before_the_match)
@@ -200,7 +194,6 @@ TEST(sender_vanishes_before_the_match)
                "1 > PROBED tag 5 total 180000 msg 0 unexpected 2\n"
                "1 < RECV req 7 tag 5\n"
                "1 > MESSAGE req 7 tag 5 total 180000 FIRST (60000 bytes)\n");
-    fixture_fini(&f);
 }
 
 /* The receiver ends while bytes are under way: they are dropped, the sender goes on. */
@@ -220,7 +213,6 @@ TEST(receiver_vanishes)
                "2 < RECV req 1 tag 9\n"
                "0 < SEND to 2 tag 9 total 4 'next'\n"
                "2 > MESSAGE req 1 tag 9 total 4 FIRST LAST event 1 'next'\n");
-    fixture_fini(&f);
 }
 
 TEST(job_ends_in_the_middle)
@@ -234,7 +226,6 @@ TEST(job_ends_in_the_middle)
     fixture_close(&f.dispatcher, "gone");
     for (int i = 0; i < 3; i++)
         CU_ASSERT_PTR_NULL(f.rank[i].conn);
-    fixture_fini(&f);
 }
 
 /* --- a slow receiver -------------------------------------------------------------------------- */
@@ -278,7 +269,6 @@ TEST(slow_receiver_holds_its_sender_for_a_moment)
     /* this message has waited enough */
     CU_ASSERT_TRUE(relay_conn_wants_input(r0->conn, f.now_ns + RELAY_CUT_WAIT_NS));
     finish(sent, total);
-    fixture_fini(&f);
 }
 
 TEST(slow_receiver_that_drains)
@@ -298,7 +288,6 @@ TEST(slow_receiver_that_drains)
     CU_ASSERT_TRUE(sent < total);
     CU_ASSERT_FALSE(relay_conn_wants_input(r0->conn, f.now_ns + RELAY_CUT_WAIT_NS - 1));
     finish(sent, total);
-    fixture_fini(&f);
 }
 
 TEST(slow_receiver_that_ends)
@@ -309,7 +298,6 @@ TEST(slow_receiver_that_ends)
     CU_ASSERT_TRUE(send_until_held(total) < total);
     fixture_close(r1, "crash");
     CU_ASSERT_TRUE(relay_conn_wants_input(r0->conn, f.now_ns));
-    fixture_fini(&f);
 }
 
 /* What nobody has asked for is stored: its sender never waits. */
@@ -328,5 +316,4 @@ TEST(unexpected_bytes_hold_nobody)
     say_recv(r1, 7, 5);
     fixture_read(r1);
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, total));
-    fixture_fini(&f);
 }

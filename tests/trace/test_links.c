@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-SUITE("trace of links");
+SUITE_AFTER_EACH("trace of links", fixture_end);
 
 #define RANKS 4
 #define LARGE 300000
@@ -165,12 +165,6 @@ static void start_linked(bool log, enum fixture_feed feed)
     relay[0].feed = relay[1].feed = feed;
 }
 
-static void finish(void)
-{
-    fixture_fini(&relay[0]);
-    fixture_fini(&relay[1]);
-}
-
 TEST(both_are_told)
 {
     uint8_t key[CW_KEY_SIZE];
@@ -190,7 +184,6 @@ TEST(both_are_told)
     dial();
     expect_has(&relay[0], "d > NOTICE LINKED 'linked to the 1 other relays of the job'\n");
     expect_has(&relay[1], "d > NOTICE LINKED 'linked to the 1 other relays of the job'\n");
-    finish();
 }
 
 TEST(dial_that_fails)
@@ -215,7 +208,6 @@ TEST(dial_that_fails)
     say_link("unix:there");
     expect_has(&relay[0], "d > NOTICE FATAL 'no link to relay 1 of the job: too many links are "
                           "being opened, or no thread can be started'\n");
-    finish();
 }
 
 TEST(strange_relays)
@@ -235,7 +227,6 @@ TEST(strange_relays)
     fixture_hello_rank(&relay[1].other[3], 2, 1);
     expect_has(&relay[1],
                "x > REFUSED JOB 'the home of rank 2 is relay 0 of the job, not this one'\n");
-    finish();
 }
 
 /* --- messages --------------------------------------------------------------------------------- */
@@ -248,7 +239,6 @@ TEST(message_to_another_relay)
     pump();
     expect(&relay[0], "0 < SEND to 1 tag 5 total 3 'abc'\n");
     expect(&relay[1], "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
-    finish();
 }
 
 TEST(unexpected_and_synchronous)
@@ -263,7 +253,6 @@ TEST(unexpected_and_synchronous)
     expect(&relay[1], "1 < RECV req 7 tag 5\n"
                       "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
     expect(&relay[0], "0 > SENT req 9 event 1\n");
-    finish();
 }
 
 TEST(active_message)
@@ -272,7 +261,6 @@ TEST(active_message)
     say_send_kind(rank(3), CW_SEND_AM, 2, 0, 5, "abc");
     pump();
     expect(&relay[0], "2 > MESSAGE req 0 tag 5 total 3 FIRST LAST ACTIVE event 1 'abc'\n");
-    finish();
 }
 
 /* Their parts take turns on the one link. */
@@ -290,7 +278,6 @@ TEST(large_messages_of_two_ranks)
     }
     CU_ASSERT_TRUE(fixture_received(rank(1), 7, 5, LARGE));
     CU_ASSERT_TRUE(fixture_received(rank(3), 8, 6, LARGE));
-    finish();
 }
 
 /* While much is under way to the other relay, the sender waits; the link itself is always read. */
@@ -307,7 +294,6 @@ TEST(link_that_is_behind)
     CU_ASSERT_TRUE(relay_conn_wants_input(ends[1]->conn, relay[0].now_ns));
     pump();
     CU_ASSERT_TRUE(relay_conn_wants_input(rank(0)->conn, relay[0].now_ns));
-    finish();
 }
 
 /* The same of messages of one frame; also while the link is down. */
@@ -334,7 +320,7 @@ static void messages_to_a_link_that_is_behind(bool down)
         CU_ASSERT_TRUE(relay_conn_wants_input(rank(0)->conn, relay[0].now_ns));
         fixture_close(ends[1], "the way was cut");
     }
-    finish();
+    fixture_end();
     resume_ms = 0;
 }
 
@@ -369,7 +355,6 @@ TEST(many_messages)
     pump();
     for (uint32_t i = 0; i < MESSAGES; i++)
         CU_ASSERT_TRUE(fixture_received(rank(dsts[i]), i, i, sizes[i]));
-    finish();
 }
 
 /* --- crashes ---------------------------------------------------------------------------------- */
@@ -385,7 +370,6 @@ TEST(receiver_comes_back)
     fixture_again(rank(1));
     expect_has(&relay[1], "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n"
                           "1 > REPLAYED\n");
-    finish();
 }
 
 /* The next incarnation sends the rest, and the other relay does not notice. */
@@ -404,7 +388,6 @@ TEST(sender_comes_back)
     say_more(rank(0), 5, 100000, 200000);
     pump();
     CU_ASSERT_TRUE(fixture_received(rank(1), 7, 5, LARGE));
-    finish();
 }
 
 /* It crashes between any two bytes of a frame. */
@@ -435,7 +418,7 @@ TEST(sender_comes_back_in_a_frame)
         say_more(c, 5, LARGE - missing, missing);
         pump();
         CU_ASSERT_TRUE(fixture_received(rank(1), 7, 5, LARGE));
-        finish();
+        fixture_end();
     }
 }
 
@@ -453,7 +436,6 @@ TEST(sender_is_gone)
     say_send(rank(2), 1, 6, "abc");
     pump();
     CU_ASSERT_PTR_NOT_NULL(strstr(relay[1].story, "1 > MESSAGE req 8"));
-    finish();
 }
 
 TEST(link_that_breaks)
@@ -469,7 +451,6 @@ TEST(link_that_breaks)
     say_more(rank(0), 5, 100000, 200000);
     say_send(rank(0), 1, 6, "into the void");
     CU_ASSERT_PTR_NOT_NULL(rank(0)->conn);
-    finish();
 }
 
 /* Relay 0, played by the test, connects to relay 1 and begins a message of 100 bytes. */
@@ -531,7 +512,6 @@ TEST(second_link)
     dial();
     CU_ASSERT_TRUE(relay_conn_done(ends[0]->conn));
     expect_has(&relay[0], "d < LINK\n");
-    finish();
 }
 
 /* The link's connection breaks at both ends, and what was under way on it is lost. */
@@ -592,7 +572,7 @@ TEST(link_that_resumes)
     say_more(rank(0), 5, 200000, 100000);
     pump();
     CU_ASSERT_TRUE(fixture_received(rank(1), 7, 5, 300000));
-    finish();
+    fixture_end();
     resume_ms = 0;
 }
 
@@ -611,7 +591,7 @@ TEST(link_that_is_given_up)
     fixture_tick(&relay[1], 5000000001ull);
     expect_has(&relay[1], "d > NOTICE UNLINKED 'the link to relay 0 of the job broke: reset; it "
                           "was not resumed for 5000 ms'\n");
-    finish();
+    fixture_end();
     resume_ms = 0;
 }
 
@@ -636,7 +616,7 @@ TEST(link_of_the_job_before)
         c->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, c);
         fixture_collect(&relay[0]);
         expect(&relay[0], "x is closed\n");
-        finish();
+        fixture_end();
     }
 }
 
@@ -649,7 +629,6 @@ TEST(job_that_ends)
     expect_has(
         &relay[1],
         "d > NOTICE UNLINKED 'the link to relay 0 of the job broke: its connection ended'\n");
-    finish();
 }
 
 /* --- what relays may not say ------------------------------------------------------------------ */
@@ -739,7 +718,7 @@ TEST(route_that_comes_late)
         }
         say_route(&relay[0], 1);
         expect_has(&relay[0], "d > REFUSED PROTOCOL 'ROUTE frame that does not add up'\n");
-        finish();
+        fixture_end();
     }
 }
 
@@ -762,7 +741,6 @@ TEST(link_amid_routes)
     say_home(f, 1, 1);
     hello_relay(0, key);
     expect_has(f, "x > WELCOME");
-    fixture_fini(f);
 }
 
 TEST(bad_routes)

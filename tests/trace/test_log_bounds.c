@@ -7,7 +7,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of logs given up");
+SUITE_AFTER_EACH("trace of logs given up", fixture_end);
 
 #define LOG_MAX (4u << 20)
 
@@ -86,7 +86,6 @@ TEST(given_up_by_its_rank)
            "0 < HELLO rank 0 incarnation 2\n"
            "0 > REFUSED LIMIT 'rank 0 cannot be started again: nothing was kept of what it did'\n"
            "0 is closed\n");
-    fixture_fini(&f);
 }
 
 TEST(every_reason)
@@ -101,7 +100,6 @@ TEST(every_reason)
                    "allowed here (causeway doctor)'\n");
     say_unlogged(r1, CW_UNLOGGED_ADDRESSES + 1);
     expect_has(&f, "1 > REFUSED PROTOCOL rank 1 'UNLOGGED frame that cannot be read'\n");
-    fixture_fini(&f);
 }
 
 /* What it has not been told yet is gone with its log: it cannot go on either. */
@@ -122,7 +120,6 @@ TEST(given_up_while_it_repeats)
                "0 > REFUSED LIMIT rank 0 'rank 0 cannot be started again: it calls MPI from more "
                "than one thread, and the order of their calls is not logged'\n"
                "0 is closed\n");
-    fixture_fini(&f);
 }
 
 /* In the middle of messages from it and to it: they are whole nonetheless. */
@@ -139,7 +136,6 @@ TEST(given_up_in_the_middle_of_messages)
     say_more(r0, 6, 60000, 120000);
     CU_ASSERT_TRUE(fixture_received(r0, 1, 5, 180000));
     CU_ASSERT_TRUE(fixture_received(r2, 1, 6, 180000));
-    fixture_fini(&f);
 }
 
 /* Its sender cannot be started again: what it left half done stays so. */
@@ -158,7 +154,6 @@ TEST(sender_that_cannot_come_back)
     fixture_again(r1);
     say_live(r1, 0, 0);
     CU_ASSERT_FALSE(fixture_received(r1, 1, 5, 180000));
-    fixture_fini(&f);
 }
 
 /* --- all of them are too large ---------------------------------------------------------------- */
@@ -194,7 +189,6 @@ TEST(the_largest_is_given_up)
     fixture_again(r1);
     say_live(r1, 0, 0);
     CU_ASSERT_TRUE(fixture_received(r1, 77, 5, 180000));
-    fixture_fini(&f);
 }
 
 /* --- an image is on its way ---------------------------------------------------------------------
@@ -256,7 +250,6 @@ TEST(the_dispatcher_is_told_that_one_has_grown)
     fill(10);
     CU_ASSERT_EQUAL(grown_count, 4);
     f.on_frame = NULL;
-    fixture_fini(&f);
 }
 
 TEST(all_wait_for_the_image_that_makes_room)
@@ -278,7 +271,6 @@ TEST(all_wait_for_the_image_that_makes_room)
     CU_ASSERT_TRUE(wants_input(r0));
     CU_ASSERT_TRUE(wants_input(r2));
     CU_ASSERT_TRUE(log_bytes_of(0) > 1200000);
-    fixture_fini(&f);
 }
 
 /* One that repeats what it did adds nothing. */
@@ -298,7 +290,6 @@ TEST(one_that_repeats_does_not_wait)
     CU_ASSERT_FALSE(wants_input(r2));
     say_trim(&f, 0, &point);
     CU_ASSERT_TRUE(wants_input(r2));
-    fixture_fini(&f);
 }
 
 /* It has to come to its point. */
@@ -321,7 +312,6 @@ TEST(one_that_was_asked_goes_on)
     say_frame(&f.dispatcher, CW_FRAME_CHECKPOINT, body, sizeof(body));
     CU_ASSERT_TRUE(wants_input(r0));
     CU_ASSERT_FALSE(wants_input(r2));
-    fixture_fini(&f);
 }
 
 /* Whoever does not wait fills what is beyond. */
@@ -335,7 +325,6 @@ TEST(more_than_what_waits_is_not_borne)
     CU_ASSERT_TRUE(log_bytes_of(0) > 17000000);
     fill(80);
     CU_ASSERT_EQUAL(log_bytes_of(0), 0);
-    fixture_fini(&f);
 }
 
 TEST(an_image_that_does_not_come_is_not_waited_for)
@@ -358,7 +347,6 @@ TEST(an_image_that_does_not_come_is_not_waited_for)
                    "up their memory (4 MiB, "
                    "--log-memory) and have no disk (--log-dir); 4");
     CU_ASSERT_TRUE(wants_input(r2));
-    fixture_fini(&f);
 }
 
 /* The logs of a job that is over do not count. */
@@ -374,7 +362,6 @@ TEST(logs_go_with_their_job)
         CU_ASSERT_TRUE(log_bytes_of(0) > 3600000);
         fixture_close(&f.dispatcher, "gone");
     }
-    fixture_fini(&f);
 }
 
 /* What its receive has no room for is kept nowhere. */
@@ -387,7 +374,6 @@ TEST(rest_of_a_truncated_message)
     for (uint64_t at = 200000; at < 20u << 20; at += 200000)
         say_more(r1, 5, at, 200000);
     CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_now < 4u << 20);
-    fixture_fini(&f);
 }
 
 /* The one whose event does not fit is the largest itself: it is told all the same. */
@@ -402,7 +388,6 @@ TEST(its_own_is_the_largest)
     CU_ASSERT_TRUE(fixture_received(r0, 1, 5, 2 * LOG_MAX));
     CU_ASSERT_EQUAL(log_bytes_of(0), 0);
     CU_ASSERT_TRUE(log_bytes_of(1) > 0);
-    fixture_fini(&f);
 }
 
 /* What came for a rank that was never there is gone with its log: nobody may come to miss it. */
@@ -419,7 +404,6 @@ TEST(given_up_before_its_first_connection)
     fixture_connect(&f, r1, "1");
     fixture_hello_rank(r1, 1, 1);
     expect_has(&f, "1 > REFUSED LIMIT 'rank 1 cannot be started");
-    fixture_fini(&f);
 }
 
 /* One that is being told its log loses it. */
@@ -442,7 +426,6 @@ TEST(given_up_while_it_is_told)
     expect_has(&f, "0 > REFUSED LIMIT rank 0 'rank 0 cannot be started again: the logs have "
                    "used up");
     CU_ASSERT_PTR_NULL(r0->conn);
-    fixture_fini(&f);
 }
 
 static uint8_t last_type;
@@ -475,7 +458,6 @@ TEST(given_up_by_its_own_act)
     fixture_read(r0);
     CU_ASSERT_EQUAL(last_type, CW_FRAME_REFUSED);
     CU_ASSERT_PTR_NULL(r0->conn);
-    fixture_fini(&f);
 }
 
 /* --- there is no memory ----------------------------------------------------------------------- */
@@ -495,7 +477,6 @@ TEST(logs_of_many_messages)
     say_unlogged(r0, CW_UNLOGGED_THREADS);
     /* but for the blocks that the core keeps for later, and those of copies that it owes */
     CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_now < held - 200 * 80000);
-    fixture_fini(&f);
 }
 
 /* The log of a small message needs memory where the message itself does not: then the log goes,
@@ -520,5 +501,4 @@ TEST(log_without_memory)
     CU_ASSERT_EQUAL(r0->inbox.complete, 200);
     CU_ASSERT_PTR_NOT_NULL(r0->conn);
     CU_ASSERT_PTR_NOT_NULL(r1->conn);
-    fixture_fini(&f);
 }

@@ -6,7 +6,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of logs on disk");
+SUITE_AFTER_EACH("trace of logs on disk", fixture_end);
 
 #define LOG_MEMORY (1u << 20)
 #define LOG_DISK (64u << 20)
@@ -331,7 +331,6 @@ TEST(memory_is_bounded)
     CU_ASSERT_TRUE(has_received_many(r1, 400));
     CU_ASSERT_TRUE(has_received_many(r1, 400));
     CU_ASSERT_TRUE(stats->memory_now < MEMORY_BOUND);
-    fixture_fini(&f);
 }
 
 /* What is kept meanwhile goes nowhere near what is being written: the disk sees to that. */
@@ -380,7 +379,6 @@ TEST(repeats_in_random_pieces)
         CU_ASSERT_EQUAL(one->digest, right);
     }
     go_on_living(one);
-    fixture_fini(&f);
 }
 
 /* What waits is read where it was kept, though its record went to disk long ago. */
@@ -403,7 +401,6 @@ TEST(waiting_messages_matched_late)
         come_again(one);
         become_live(one);
     }
-    fixture_fini(&f);
 }
 
 /* --- it waits for what is being read ---------------------------------------------------------- */
@@ -449,7 +446,6 @@ TEST(waits_for_its_log)
     become_live(one);
     CU_ASSERT_EQUAL(one->digest, right);
     go_on_living(one);
-    fixture_fini(&f);
 }
 
 /* Of what it is told little is under way at a time, and no more is read for it. */
@@ -472,7 +468,6 @@ TEST(waits_for_a_slow_reader)
     r1->stalled = false;
     become_live(one);
     CU_ASSERT_EQUAL(one->digest, right);
-    fixture_fini(&f);
 }
 
 /* All frames behind a CHECK that waits have come with it: they wait too, in their order. */
@@ -491,7 +486,6 @@ TEST(check_waits)
     CU_ASSERT_TRUE(relay_conn_wants_input(r1->conn, f.now_ns));
     f.mute = true;
     go_on_living(one);
-    fixture_fini(&f);
 }
 
 /* The first frame that is wrong is found, however long it waited. */
@@ -505,7 +499,6 @@ TEST(check_that_diverges)
     work();
     expect_has(&f, "d > NOTICE DIVERGED rank 1 ");
     CU_ASSERT_PTR_NULL(r1->conn);
-    fixture_fini(&f);
 }
 
 /* --- what ends meanwhile ---------------------------------------------------------------------- */
@@ -530,7 +523,6 @@ TEST(crash_while_its_log_is_read)
     work();
     CU_ASSERT_EQUAL(one->digest, right);
     go_on_living(one);
-    fixture_fini(&f);
 }
 
 TEST(crash_and_nobody_comes)
@@ -539,7 +531,6 @@ TEST(crash_and_nobody_comes)
     fixture_close(r1, "crash");
     work();
     CU_ASSERT_EQUAL(f.disk.count, 0);
-    fixture_fini(&f);
 }
 
 TEST(job_ends_while_its_log_is_read)
@@ -573,7 +564,6 @@ TEST(jobs_follow_each_other)
         CU_ASSERT_TRUE(has_received_many(r1, 110));
         fixture_close(&f.dispatcher, "gone");
     }
-    fixture_fini(&f);
 }
 
 TEST(given_up_while_its_log_is_read)
@@ -588,7 +578,6 @@ TEST(given_up_while_its_log_is_read)
     f.mute = true;
     fixture_disk_all(&f);
     say_begin(r0, CW_SEND_AM, 3, 8, 100, 100);
-    fixture_fini(&f);
 }
 
 /* Others need the memory, and the disk takes no more. */
@@ -613,7 +602,6 @@ TEST(given_up_while_it_is_told)
                    "up their memory (1 MiB, --log-memory) and cannot be written to disk");
     CU_ASSERT_PTR_NULL(r1->conn);
     CU_ASSERT_EQUAL(r2->inbox.complete, i);
-    fixture_fini(&f);
 }
 
 /* It is not dead, only slow, and what it says still waits. */
@@ -630,7 +618,6 @@ TEST(another_takes_its_place)
     fixture_disk_all(&f);
     expect_has(&f, "x > REPLAYED\n");
     CU_ASSERT_TRUE(relay_conn_wants_input(x->conn, f.now_ns));
-    fixture_fini(&f);
 }
 
 /* What is to be read waits until there is memory for it. */
@@ -648,7 +635,6 @@ TEST(read_without_memory)
     work();
     become_live(one);
     CU_ASSERT_EQUAL(one->digest, right);
-    fixture_fini(&f);
 }
 
 /* --- its session is resumed ------------------------------------------------------------------- */
@@ -732,7 +718,6 @@ TEST(check_cannot_be_read)
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "1 > REFUSED LIMIT rank 1 "));
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "cannot be read back (--log-dir)"));
     expect_has(&f, "d > NOTICE UNLOGGED rank 1 ");
-    fixture_fini(&f);
 }
 
 /* Active messages for rank 1, until its log is given up. Returns how many there were. */
@@ -769,7 +754,6 @@ TEST(log_cannot_be_written)
     come_again(two);
     CU_ASSERT_TRUE(has_received_many(r2, 20));
     CU_ASSERT_EQUAL(f.disk.writes, 8);
-    fixture_fini(&f);
 }
 
 /* Before that, it comes back, partly from disk. */
@@ -782,7 +766,6 @@ TEST(log_is_written_in_part)
     come_again(one);
     CU_ASSERT_TRUE(f.disk.reads > 0);
     CU_ASSERT_TRUE(has_received_many(r1, 90));
-    fixture_fini(&f);
 }
 
 TEST(disk_is_full)
@@ -801,7 +784,6 @@ TEST(disk_is_full)
     send_many(2, 100);
     come_again(two);
     CU_ASSERT_TRUE(has_received_many(r2, 100));
-    fixture_fini(&f);
 }
 
 /* --- a disk that is slow ---------------------------------------------------------------------- */
@@ -830,7 +812,6 @@ TEST(input_waits_for_the_disk)
     f.disk_waits = false;
     come_again(one);
     CU_ASSERT_TRUE(has_received_many(r1, COUNT));
-    fixture_fini(&f);
 }
 
 /* --- several at once -------------------------------------------------------------------------- */
@@ -886,7 +867,6 @@ TEST(diverges_while_suspended)
     fixture_resume(r1, r1->received); /* if it could not be told before */
     work();
     expect_has(&f, "d > NOTICE DIVERGED rank 1 ");
-    fixture_fini(&f);
 }
 
 TEST(lost_while_suspended)
@@ -928,5 +908,4 @@ TEST(read_ends_while_bytes_arrive)
     work();
     CU_ASSERT_PTR_NOT_NULL_FATAL(r1->conn);
     go_on_living(one);
-    fixture_fini(&f);
 }

@@ -6,7 +6,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of matching");
+SUITE_AFTER_EACH("trace of matching", fixture_end);
 
 #define ANY_SOURCE 0x0000ffffull /* mask of the tests that leaves the upper half open */
 
@@ -336,7 +336,6 @@ TEST(bytes_of_two_senders_interleaved)
                "2 > MESSAGE req 1 tag 2 total 4 FIRST LAST event 1 'bbbb'\n"
                "2 < RECV req 2 tag 0 mask 0x0\n"
                "2 > MESSAGE req 2 tag 1 total 4 FIRST LAST event 2 'aaaa'\n");
-    fixture_fini(&f);
 }
 
 /* Any number of receives of few masks; one mask more is refused before it slows all matching. */
@@ -350,5 +349,4 @@ TEST(more_masks_than_there_are)
     expect_has(&f, "1 > PROBED");
     say_recv_mask(r1, 99, 0, UINT64_MAX - 1, CODEC_ALL);
     expect_has(&f, "1 > REFUSED LIMIT rank 1 'receives and probes with more than 6 masks of tags");
-    fixture_fini(&f);
 }

@@ -6,7 +6,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of memory");
+SUITE_AFTER_EACH("trace of memory", fixture_end);
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STEP_SMALL 1024u
@@ -42,7 +42,6 @@ TEST(flood_of_unexpected_messages)
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "0 is closed\n"));
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "raise --memory-max'\n"));
     expect_has(&f, "d > NOTICE FATAL rank 0 'the relay's memory is spent (");
-    fixture_fini(&f);
 }
 
 TEST(flood_of_posted_receives)
@@ -58,7 +57,6 @@ TEST(flood_of_posted_receives)
     }
     CU_ASSERT_TRUE(req > 1000 && req < 1000000);
     expect_has(&f, "d > NOTICE FATAL rank 0 'the relay's memory is spent (");
-    fixture_fini(&f);
 }
 
 /* --- a scenario that needs memory in every way ------------------------------------------------ */
@@ -316,7 +314,6 @@ TEST(message_that_could_not_be_kept_is_received)
     say_recv(r1, 7, 5);
     CU_ASSERT_FALSE(fixture_received(r1, 7, 5, 300000));
     fixture_close(r0, "closed by the relay");
-    fixture_fini(&f);
 }
 
 /* A piece lies in two blocks of the log. Where there is no memory for all of it nothing of it is
@@ -373,5 +370,4 @@ TEST(probe_without_memory)
     relay_core_stats(f.core)->memory_now -= taken;
     CU_ASSERT_PTR_NULL(r1->conn);
     CU_ASSERT_PTR_NULL(strstr(f.story, "1 > REFUSED"));
-    fixture_fini(&f);
 }

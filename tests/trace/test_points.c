@@ -5,7 +5,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of points");
+SUITE_AFTER_EACH("trace of points", fixture_end);
 
 #define RESUME_MS 5000
 #define LARGE 100000u
@@ -142,7 +142,6 @@ TEST(event_that_was_not_taken)
     fixture_forget(&f);
     say_live(r0, 1, 18);
     expect_has(&f, "0 > MESSAGE req 2 tag 5 total 5 FIRST LAST event 2 'early'\n");
-    fixture_fini(&f);
 }
 
 TEST(nothing_came_after)
@@ -155,7 +154,6 @@ TEST(nothing_came_after)
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 3 event 1 'connected'\n");
     say_live(r0, 1, 15);
-    fixture_fini(&f);
 }
 
 /* --- what is refused ----------------------------------------------------------------------------
@@ -182,7 +180,6 @@ TEST(point_that_is_not_known)
     }
     CU_ASSERT_EQUAL(trim_rank(1, &one), UNKNOWN);
     CU_ASSERT_PTR_NOT_NULL(r0->conn);
-    fixture_fini(&f);
 }
 
 TEST(beginning_that_is_gone)
@@ -202,7 +199,6 @@ TEST(beginning_that_is_gone)
         kill_relay();
     }
     CU_ASSERT_EQUAL(trim(&one), DONE);
-    fixture_fini(&f);
 }
 
 TEST(points_that_do_not_add_up)
@@ -226,7 +222,6 @@ TEST(rank_without_a_log)
     say_point(r0, &one);
     expect(&f, "0 < POINT event 1 clock 15 acts 3\n");
     CU_ASSERT_EQUAL(trim(&one), UNKNOWN);
-    fixture_fini(&f);
 }
 
 /* The rank's next incarnation went on before it came to the point: that image has seen polls which
@@ -269,7 +264,6 @@ TEST(point_before_the_first_act)
     again_from(&first);
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "WELCOME"));
     live_on();
-    fixture_fini(&f);
 }
 
 /* --- what waits at the point --------------------------------------------------------------------
@@ -391,7 +385,6 @@ TEST(trimmed_while_it_is_away)
     say_taken(r0, point.event + 1, 30);
     again_from(&point);
     expect_has(&f, "FIRST LAST event 81 'on'\n0 > REPLAYED\n");
-    fixture_fini(&f);
 }
 
 /* Every point has a snapshot of its own: the message that waits moves from one to the next. */
@@ -427,7 +420,6 @@ TEST(message_waits_at_many_points)
         say_live(r0, point.event, 30);
     }
     CU_ASSERT_TRUE(fixture_received(r0, 7, WAITS_LARGE, LARGE));
-    fixture_fini(&f);
 }
 
 TEST(memory_is_free_at_once)
@@ -447,7 +439,6 @@ TEST(memory_is_free_at_once)
     }
     CU_ASSERT_TRUE(r0->event > 2000);
     CU_ASSERT_TRUE(stats->memory_now < before + (1u << 20));
-    fixture_fini(&f);
 }
 
 /* The sender of a half message comes again, and sends the rest. */
@@ -469,7 +460,6 @@ TEST(sender_comes_again)
     say_live(r1, 0, 0);
     say_more(r1, COMES_IN, HALF, LARGE - HALF);
     CU_ASSERT_TRUE(fixture_received(r0, 4, COMES_IN, LARGE));
-    fixture_fini(&f);
 }
 
 /* A snapshot holds all that waits: a rank that comes to point after point does not fill the log
@@ -494,5 +484,4 @@ TEST(points_without_end)
     point.clock = 1000;
     say_point(r0, &point);
     CU_ASSERT_EQUAL(trim(&point), DONE);
-    fixture_fini(&f);
 }

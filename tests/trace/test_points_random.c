@@ -8,7 +8,7 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
-SUITE("trace of random points");
+SUITE_AFTER_EACH("trace of random points", fixture_end);
 
 #define STEPS 1000u
 #define LIVES 20u

@@ -4,7 +4,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of probes");
+SUITE_AFTER_EACH("trace of probes", fixture_end);
 
 static struct fixture f;
 static struct client *const r0 = &f.rank[0];
@@ -207,7 +207,6 @@ TEST(removal_of_a_message_under_way)
                "0 < SEND_DATA (59000 bytes)\n"
                "1 > MESSAGE req 9 LAST event 1 (59000 bytes)\n");
     CU_ASSERT_TRUE(fixture_received(r1, 9, 5, 100000));
-    fixture_fini(&f);
 }
 
 /* What was taken out and never received goes with the job. */
@@ -225,5 +224,4 @@ TEST(removed_messages_go_with_the_job)
     fixture_close(&f.dispatcher, "gone");
     CU_ASSERT_PTR_NULL(r0->conn);
     CU_ASSERT_PTR_NULL(r1->conn);
-    fixture_fini(&f);
 }

@@ -5,7 +5,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of recovery");
+SUITE_AFTER_EACH("trace of recovery", fixture_end);
 
 static struct fixture f;
 static struct client *const r0 = &f.rank[0];
@@ -292,7 +292,6 @@ TEST(hint_while_it_catches_up)
     say_send(r1, 0, 8, "unexpected");
     fixture_read(r0);
     expect_has(&f, "0 > HINT\n");
-    fixture_fini(&f);
 }
 
 /* The hint that was owed to its predecessor is not owed to it. */
@@ -307,7 +306,6 @@ TEST(no_hint_for_another_incarnation)
     fixture_forget(&f);
     say_send(r1, 0, 8, "unexpected");
     expect(&f, "1 < SEND to 0 tag 8 total 10 'unexpected'\n");
-    fixture_fini(&f);
 }
 
 /* --- crashes at every place ------------------------------------------------------------------- */
@@ -329,7 +327,6 @@ TEST(before_its_first_hello)
                "0 < HELLO rank 0 incarnation 2\n"
                "0 > WELCOME event 0 LOG\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 0 event 0 'connected'\n");
-    fixture_fini(&f);
 }
 
 /* Nobody was there when these came; they are events of the first process that is. */
@@ -364,7 +361,6 @@ TEST(before_its_first_connection)
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 0 event 0 'connected'\n");
     CU_ASSERT_EQUAL(r0->inbox.count, 2);
     CU_ASSERT_TRUE(codec_pattern_is(r0->inbox.of[1].bytes, 6, 100000));
-    fixture_fini(&f);
 }
 
 /* It did nothing that anybody could have seen: it is live at once, and told again. */
@@ -386,7 +382,6 @@ TEST(before_its_first_act)
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 0 event 0 'connected'\n"
                "0 < TAKEN event 1 clock 4\n"
                "0 < SEND to 1 tag 6 total 4 clock 4 'live'\n");
-    fixture_fini(&f);
 }
 
 /* Each incarnation begins at the beginning, however far the one before it had come. */
@@ -472,7 +467,6 @@ TEST(after_bye)
                "0 > FAREWELL\n"
                "0 is closed\n"
                "d > NOTICE RANK_BYE rank 0 incarnation 2 acts 3 event 1 'done'\n");
-    fixture_fini(&f);
 }
 
 /* It is not dead, only slow: the newer one takes over at once, and what it still says is lost. */
@@ -508,7 +502,6 @@ TEST(while_it_lives)
                "1 < SEND to 0 tag 5 total 13 'to the living'\n"
                "x > MESSAGE req 2 tag 5 total 13 FIRST LAST event 2 'to the living'\n"
                "0 ends: gone\n");
-    fixture_fini(&f);
 }
 
 /* Both ends of an exchange crash; each comes back without the other's help. */
@@ -550,7 +543,6 @@ TEST(both_ranks)
                "0 < LIVE event 1 clock 12\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 3 event 1 'repeated 1 events'\n"
                "0 > MESSAGE req 2 tag 5 total 4 FIRST LAST event 2 'more'\n");
-    fixture_fini(&f);
 }
 
 TEST(the_job_ends_while_it_is_down)
@@ -566,7 +558,6 @@ TEST(the_job_ends_while_it_is_down)
                "0 < HELLO rank 0 incarnation 2\n"
                "0 > REFUSED JOB 'the relay has no such job (it may have ended)'\n"
                "0 is closed\n");
-    fixture_fini(&f);
 }
 
 /* --- what the dispatcher hears ---------------------------------------------------------------- */
@@ -598,5 +589,4 @@ TEST(statistics)
                "2 taken 2 replayed 2 acts 3 incarnation 2\n"
                "d > STATS rank 1 sent 2 (7 bytes) received 0 (0 bytes) unexpected 1 polls 0 events "
                "0 taken 0 replayed 0 acts 2 incarnation 1\n");
-    fixture_fini(&f);
 }

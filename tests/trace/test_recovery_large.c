@@ -4,7 +4,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of recovery in large messages");
+SUITE_AFTER_EACH("trace of recovery in large messages", fixture_end);
 
 #define TOTAL 180000u
 #define PIECE 60000u
@@ -196,7 +196,6 @@ TEST(sender_that_forgets_the_rest)
     say_more(r0, 5, PIECE, 2 * PIECE + 1);
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 '120001 bytes of a message of which 120000 "
                    "are missing'\n");
-    fixture_fini(&f);
 }
 
 /* The sender is down, or repeating: its receiver may look, take out, receive and cancel. */
@@ -233,7 +232,6 @@ TEST(receiver_of_a_message_whose_sender_is_down)
                "0 is closed\n"
                "d > NOTICE RANK_BYE rank 0 incarnation 2 acts 1 event 0 'done'\n");
     CU_ASSERT_TRUE(fixture_received(r1, 9, 5, PIECE + 1));
-    fixture_fini(&f);
 }
 
 TEST(sender_never_comes_back)
@@ -247,7 +245,6 @@ TEST(sender_never_comes_back)
     fixture_close(r0, "crash");
     fixture_close(r1, "crash");
     fixture_close(r2, "crash");
-    fixture_fini(&f);
 }
 
 /* --- the receiver crashes --------------------------------------------------------------------- */
@@ -273,7 +270,6 @@ TEST(receiver_in_the_middle)
                "0 < SEND_DATA (60000 bytes)\n"
                "1 > MESSAGE req 7 LAST event 1 (60000 bytes)\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
-    fixture_fini(&f);
 }
 
 /* ... or whole, when it became whole meanwhile. */
@@ -300,7 +296,6 @@ TEST(receiver_until_it_is_whole)
     fixture_again(r1);
     say_live(r1, 0, 0);
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
-    fixture_fini(&f);
 }
 
 /* The pieces that a repeating rank is not yet told of are told once it is live. */
@@ -325,7 +320,6 @@ TEST(receiver_that_repeats)
                "0 < SEND_DATA (60000 bytes)\n"
                "1 > MESSAGE req 7 LAST event 2 (60000 bytes)\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
-    fixture_fini(&f);
 }
 
 /* Taken by the one that crashed: it comes again with its determinant. */
@@ -388,7 +382,6 @@ TEST(receiver_of_a_truncated_message)
                "1 > MESSAGE req 7 LAST TRUNC event 2 '^'\n"
                "0 < SEND_DATA (60000 bytes)\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, PIECE + 1));
-    fixture_fini(&f);
 }
 
 /* An active message begins anew under its stream number, also before its first byte is there. */
@@ -412,7 +405,6 @@ TEST(receiver_of_active_messages)
                "2 < SEND to 1 AM tag 7 total 5 'after'\n"
                "1 > MESSAGE req 2 tag 7 total 5 FIRST LAST ACTIVE event 3 'after'\n");
     CU_ASSERT_EQUAL(r1->inbox.complete, 3);
-    fixture_fini(&f);
 }
 
 /* Whatever its size, and in whatever pieces it came. */
@@ -480,7 +472,6 @@ TEST(slow_reader_of_its_log)
     CU_ASSERT_EQUAL(r1->inbox.complete, 81);
     for (uint32_t i = 0; i < 80; i++)
         CU_ASSERT_TRUE(fixture_received(r1, i, i, 100000));
-    fixture_fini(&f);
 }
 
 /* It crashes before it has been told all that was taken at one poll. */
@@ -502,7 +493,6 @@ TEST(crash_within_a_group)
     say_live(r1, 20, 3);
     CU_ASSERT_EQUAL(r1->inbox.complete, 20);
     CU_ASSERT_PTR_NOT_NULL(r1->conn);
-    fixture_fini(&f);
 }
 
 /* --- both crash ------------------------------------------------------------------------------- */
@@ -573,7 +563,6 @@ TEST(message_to_itself)
     fixture_close(r0, "crash");
     fixture_again(r0);
     CU_ASSERT_TRUE(fixture_received(r0, 7, 5, TOTAL));
-    fixture_fini(&f);
 }
 
 /* The job ends while a message has neither end. */
@@ -591,5 +580,4 @@ TEST(job_ends_in_the_middle)
     fixture_close(&f.dispatcher, "gone");
     for (int i = 0; i < 3; i++)
         CU_ASSERT_PTR_NULL(f.rank[i].conn);
-    fixture_fini(&f);
 }

@@ -7,7 +7,7 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
-SUITE("trace of sessions that resume");
+SUITE_AFTER_EACH("trace of sessions that resume", fixture_end);
 
 #define RESUME_MS 5000
 #define TOTAL 70000u
@@ -45,7 +45,6 @@ TEST(nothing_is_lost)
                "0 > WELCOME event 0 RESUMED 0\n");
     say_recv(r0, 7, 5);
     expect_has(&f, "0 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
-    fixture_fini(&f);
 }
 
 /* The sender's connection breaks after every byte of its message; the receiver's too. */
@@ -133,7 +132,6 @@ TEST(time_that_is_up)
     expect_has(&f, "0 > REFUSED JOB 'the relay has no such session (it may have ended)'\n");
     fixture_tick(&f, 1);
     CU_ASSERT_EQUAL(relay_core_tick_ms(f.core), RELAY_TICK_MS);
-    fixture_fini(&f);
 }
 
 TEST(dispatcher_that_comes_back)
@@ -144,7 +142,6 @@ TEST(dispatcher_that_comes_back)
     fixture_forget(&f);
     resume(d);
     expect_has(&f, "d > NOTICE RANK_BYE rank 0 'done'\n");
-    fixture_fini(&f);
 }
 
 TEST(dispatcher_that_does_not)
@@ -156,7 +153,6 @@ TEST(dispatcher_that_does_not)
     fixture_forget(&f);
     fixture_tick(&f, 1 + RESUME_MS * 1000000ull);
     expect(&f, "0 is closed\n");
-    fixture_fini(&f);
 }
 
 TEST(job_that_is_ended)
@@ -170,7 +166,6 @@ TEST(job_that_is_ended)
                "d is closed\n");
     resume(r1);
     expect_has(&f, "1 > REFUSED JOB");
-    fixture_fini(&f);
 }
 
 TEST(hostile_positions)
@@ -197,7 +192,6 @@ TEST(hostile_positions)
     start(false);
     say_frame(r0, CW_FRAME_ACK, (uint8_t[CW_ACK_SIZE]){1}, CW_ACK_SIZE);
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'ACK of what was not sent'\n");
-    fixture_fini(&f);
 }
 
 /* An engine sends outside of the core's lock: the other side may acknowledge bytes before the
@@ -248,7 +242,6 @@ TEST(resumed_too_early)
     r0->saved = (struct codec){0};
     fixture_resume(r0, 0);
     expect_has(&f, "0 > WELCOME event 0 RESUMED 0\n");
-    fixture_fini(&f);
 }
 
 TEST(newer_incarnation)
@@ -258,7 +251,6 @@ TEST(newer_incarnation)
     fixture_forget(&f);
     fixture_again(r0);
     expect_has(&f, "d > NOTICE RANK_UP rank 0");
-    fixture_fini(&f);
 }
 
 /* CUT: of a rank, of the dispatcher; the frames behind it are acted on after all. */
@@ -283,7 +275,6 @@ TEST(drills)
     cw_word_put(body, 2);
     say_frame(d, CW_FRAME_CUT, body, sizeof(body));
     expect_has(&f, "d > REFUSED PROTOCOL 'CUT of rank 2 in a job of 2 ranks'\n");
-    fixture_fini(&f);
 }
 
 static void say_rank_end(uint32_t rank, uint32_t incarnation)
@@ -318,7 +309,6 @@ TEST(process_that_ended)
                "d < RANK_END\n");
     say_rank_end(2, 1);
     expect_has(&f, "d > REFUSED PROTOCOL 'RANK_END of rank 2, which is not at home here'\n");
-    fixture_fini(&f);
 }
 
 /* What is not acknowledged is kept, and no more. */
@@ -340,7 +330,6 @@ TEST(what_is_acknowledged_is_let_go)
     say_frame(r1, CW_FRAME_ACK, ack, sizeof(ack));
     CU_ASSERT_EQUAL(r1->conn->out.kept, 100);
     CU_ASSERT_EQUAL(r1->conn->out.count, 1);
-    fixture_fini(&f);
 }
 
 TEST(idle_sessions_are_acknowledged)
@@ -356,5 +345,4 @@ TEST(idle_sessions_are_acknowledged)
     say_frame(r0, CW_FRAME_ACK, (uint8_t[CW_ACK_SIZE]){(uint8_t)r0->received}, CW_ACK_SIZE);
     fixture_tick(&f, 1);
     expect(&f, "0 < ACK of 3\n");
-    fixture_fini(&f);
 }

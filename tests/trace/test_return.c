@@ -5,7 +5,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of relays that return");
+SUITE_AFTER_EACH("trace of relays that return", fixture_end);
 
 #define RESUME_MS 5000
 #define TOTAL 60000u
@@ -59,7 +59,6 @@ TEST(rank_is_told_where_its_stream_begins)
     CU_ASSERT_EQUAL(r0->welcome.event + CW_FRAME_HEADER + CW_PROBED_SIZE, r0->received);
     CU_ASSERT_EQUAL(r0->welcome.received, r0->log.end);
     CU_ASSERT_PTR_NULL(strstr(f.story, "MESSAGE"));
-    fixture_fini(&f);
 }
 
 /* The next relay is killed as well, and so on. */
@@ -79,7 +78,6 @@ TEST(killed_again_and_again)
         if (i % 3 == 0)
             fixture_all_come_back(&f, 2);
     }
-    fixture_fini(&f);
 }
 
 TEST(nobody_comes_back)
@@ -92,7 +90,6 @@ TEST(nobody_comes_back)
     fixture_tick(&f, 1 + RESUME_MS * 1000000ull);
     expect_has(&f, "d > NOTICE RANK_LOST rank 1 'its relay was killed; it was not resumed for 5000 "
                    "ms'\n");
-    fixture_fini(&f);
 }
 
 TEST(dispatcher_does_not_come_back)
@@ -104,7 +101,6 @@ TEST(dispatcher_does_not_come_back)
     fixture_forget(&f);
     fixture_tick(&f, 1 + RESUME_MS * 1000000ull);
     expect(&f, "0 is closed\n");
-    fixture_fini(&f);
 }
 
 /* --- events -------------------------------------------------------------------------------------
@@ -130,7 +126,6 @@ TEST(events_come_again)
     fixture_forget(&f);
     say_send(r1, 0, 5, "four");
     expect_has(&f, "0 > MESSAGE req 3 tag 5 total 4 FIRST LAST event 4 'four'\n");
-    fixture_fini(&f);
 }
 
 /* What it has said of them before (TAKEN) is where the log begins to be read. */
@@ -172,7 +167,6 @@ TEST(synchronous_send_and_cancel_are_events)
     fixture_come_back(r0);
     expect_has(&f, "0 > SENT req 9 event 1\n"
                    "0 > CANCELED req 8 event 2\n");
-    fixture_fini(&f);
 }
 
 /* --- what waits ---------------------------------------------------------------------------------
@@ -190,7 +184,6 @@ TEST(posted_receives_match)
     CU_ASSERT_PTR_NOT_NULL(
         strstr(f.story, "0 > MESSAGE req 1 tag 5 total 3 FIRST LAST TRUNC event 2 'ab'\n"));
     expect_has(&f, "0 > MESSAGE req 3 tag 5 total 3 FIRST LAST event 3 'def'\n");
-    fixture_fini(&f);
 }
 
 TEST(unexpected_messages_wait)
@@ -212,7 +205,6 @@ TEST(unexpected_messages_wait)
     expect_has(&f, "0 > MESSAGE req 3 tag 5 total 0 FIRST LAST event 3");
     say_recv(r0, 4, 8);
     CU_ASSERT_TRUE(fixture_received(r0, 4, 8, TOTAL));
-    fixture_fini(&f);
 }
 
 TEST(messages_that_probes_took_out)
@@ -231,7 +223,6 @@ TEST(messages_that_probes_took_out)
     expect_has(&f, "0 > MESSAGE req 3 tag 5 total 3 FIRST LAST TRUNC event 2 'ab'\n");
     say_probe(r0, 7, CODEC_ALL, true);
     expect_has(&f, "0 > PROBED tag 7 total 3 msg 0");
-    fixture_fini(&f);
 }
 
 /* The rank may not have heard it, and says so; hints, and answers of nothing, are asked again. */
@@ -253,7 +244,6 @@ TEST(last_answer_comes_again)
     fixture_forget(&f);
     say_send(r1, 0, 9, "abc");
     expect_has(&f, "0 > HINT\n");
-    fixture_fini(&f);
 }
 
 TEST(active_messages_are_counted)
@@ -266,7 +256,6 @@ TEST(active_messages_are_counted)
     say_send_kind(r1, CW_SEND_AM, 0, 0, 7, "def");
     expect_has(&f, "0 > MESSAGE req 2 tag 7 total 3 FIRST LAST ACTIVE event 3 'def'\n");
     CU_ASSERT_EQUAL(r0->inbox.complete, 3);
-    fixture_fini(&f);
 }
 
 /* --- messages on their way ----------------------------------------------------------------------
@@ -318,7 +307,6 @@ TEST(part_that_was_heard_comes_again)
     CU_ASSERT_EQUAL(r0->inbox.of[0].size, 2 * PART);
     say_more(r1, 5, 2 * PART, PART);
     CU_ASSERT_TRUE(fixture_received(r0, 7, 5, TOTAL));
-    fixture_fini(&f);
 }
 
 /* The sender's next incarnation sends the rest. */
@@ -336,5 +324,4 @@ TEST(sender_is_started_again)
     say_live(r1, 0, 0);
     say_more(r1, 5, PART, TOTAL - PART);
     CU_ASSERT_TRUE(fixture_received(r0, 7, 5, TOTAL));
-    fixture_fini(&f);
 }

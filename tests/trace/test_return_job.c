@@ -7,7 +7,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of jobs whose relay returns");
+SUITE_AFTER_EACH("trace of jobs whose relay returns", fixture_end);
 
 #define RESUME_MS 5000
 #define TOTAL 60000u
@@ -82,7 +82,6 @@ TEST(rank_that_repeats_is_started_again)
     fixture_forget(&f);
     say_recv(r1, 8, 6);
     expect_has(&f, "1 > MESSAGE req 8 tag 6 total 3 FIRST LAST event 1 'def'\n");
-    fixture_fini(&f);
 }
 
 TEST(rank_that_repeated_goes_on)
@@ -96,7 +95,6 @@ TEST(rank_that_repeated_goes_on)
     say_recv(r0, 9, 5);
     say_send(r1, 0, 5, "ghi");
     expect_has(&f, "0 > MESSAGE req 9 tag 5 total 3 FIRST LAST event 2 'ghi'\n");
-    fixture_fini(&f);
 }
 
 /* Older incarnations are refused, as before. */
@@ -110,7 +108,6 @@ TEST(fence_outlives_the_relay)
     fixture_connect(&f, &f.other[0], "x");
     fixture_hello_rank(&f.other[0], 0, 2);
     expect_has(&f, "x > REFUSED DUPLICATE");
-    fixture_fini(&f);
 }
 
 /* --- the dispatcher -----------------------------------------------------------------------------
@@ -147,7 +144,6 @@ TEST(notices_come_once)
     fixture_come_back(r1);
     say_bye(r1);
     CU_ASSERT_EQUAL(times_told("d > NOTICE RANK_BYE rank 1"), 1);
-    fixture_fini(&f);
 }
 
 /* It has received a part of what was not acknowledged, to the byte. */
@@ -183,7 +179,6 @@ TEST(dispatcher_that_lies)
     fixture_forget(&f);
     fixture_resume(d, d->received + 1);
     expect_has(&f, "d > REFUSED PROTOCOL");
-    fixture_fini(&f);
 }
 
 /* --- logs ---------------------------------------------------------------------------------------
@@ -301,7 +296,6 @@ TEST(receive_is_posted_again)
     amid(r0);
     say_send(r1, 0, 5, "abc");
     expect_has(&f, "0 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
-    fixture_fini(&f);
 }
 
 static void put_send(struct client *c, uint32_t kind, uint64_t tag, const char *text)
@@ -388,7 +382,6 @@ TEST(requests_are_made_again)
     amid(r0);
     CU_ASSERT_EQUAL(times_told("d > NOTICE RANK_BYE rank 0"), 1);
     CU_ASSERT_EQUAL(times_told("0 > FAREWELL"), 1);
-    fixture_fini(&f);
 }
 
 /* The step was done, but nobody was told of what followed from it. */
@@ -407,5 +400,4 @@ TEST(answers_that_were_not_written)
     fixture_forget(&f);
     fixture_come_back(d);
     CU_ASSERT_EQUAL(times_told("d > NOTICE RANK_BYE rank 0"), 1);
-    fixture_fini(&f);
 }

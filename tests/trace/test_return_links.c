@@ -8,7 +8,7 @@
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 
-SUITE("trace of links whose relay returns");
+SUITE_AFTER_EACH("trace of links whose relay returns", fixture_end);
 
 #define RESUME_MS 5000
 #define TOTAL 60000u
@@ -165,12 +165,6 @@ static void start(void)
     forget_stories();
 }
 
-static void finish(void)
-{
-    fixture_fini(&relay[0]);
-    fixture_fini(&relay[1]);
-}
-
 /* The link breaks at the other end, too. */
 static void kill_one(uint32_t which)
 {
@@ -220,7 +214,7 @@ static void frames_come_again(uint32_t killed, bool lost)
     CU_ASSERT_PTR_NOT_NULL(strstr(relay[1].story, "'two'"));
     CU_ASSERT_PTR_NOT_NULL(strstr(relay[0].story, "0 > SENT req 9"));
     CU_ASSERT_PTR_NOT_NULL(strstr(relay[0].story, "'three'"));
-    finish();
+    fixture_end();
 }
 
 TEST(either_relay_is_killed)
@@ -249,7 +243,7 @@ static void message_goes_on(uint32_t killed, bool posted, bool lost)
         say_recv(r1, 7, 5);
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
     CU_ASSERT_EQUAL(r1->inbox.complete, 1);
-    finish();
+    fixture_end();
 }
 
 TEST(messages_go_on)
@@ -282,7 +276,6 @@ TEST(received_is_told_when_it_is_committed)
     dial();
     pump();
     CU_ASSERT_EQUAL(r0->inbox.complete, 1);
-    finish();
 }
 
 /* One after the other, and both with what they were to say. */
@@ -300,7 +293,6 @@ TEST(both_relays_are_killed)
         CU_ASSERT_TRUE(fixture_received(r1, i, 5, TOTAL));
     }
     CU_ASSERT_EQUAL(r1->inbox.complete, 6);
-    finish();
 }
 
 /* The link that was asked for and is not there yet is asked for again. */
@@ -321,7 +313,6 @@ TEST(link_that_was_not_there_yet)
     dial();
     CU_ASSERT_PTR_NOT_NULL(strstr(relay[0].story, "d > NOTICE LINKED"));
     expect_has(&relay[1], "d > NOTICE LINKED 'linked to the 1 other relays of the job'\n");
-    finish();
 }
 
 /* Nobody resumes it. */
@@ -339,5 +330,4 @@ TEST(link_that_is_given_up)
     expect_has(&relay[1],
                "d > NOTICE UNLINKED 'the link to relay 0 of the job broke: its relay was "
                "killed; it was not resumed for 5000 ms'\n");
-    finish();
 }

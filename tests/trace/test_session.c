@@ -6,7 +6,7 @@
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 
-SUITE("trace of sessions");
+SUITE_AFTER_EACH("trace of sessions", fixture_end);
 
 static struct fixture f;
 static struct client *const r0 = &f.rank[0];
@@ -47,7 +47,6 @@ TEST(rings_are_for_ranks)
     expect(&f, "d < HELLO dispatcher of 2\n"
                "d > REFUSED PROTOCOL 'rings are for ranks: decline them'\n"
                "d is closed\n");
-    fixture_fini(&f);
 }
 
 /* Its messages to others stay; what comes for it is kept and never asked for. */
@@ -68,7 +67,6 @@ TEST(bye)
                "1 < SEND to 0 tag 4 total 8 'too late'\n"
                "1 < RECV req 7 tag 5\n"
                "1 > MESSAGE req 7 tag 5 total 10 FIRST LAST event 1 'last words'\n");
-    fixture_fini(&f);
 }
 
 TEST(bye_in_the_middle_of_a_message)
@@ -82,7 +80,6 @@ TEST(bye_in_the_middle_of_a_message)
                "0 is closed\n"
                "d > NOTICE RANK_LOST rank 0 'refused by its relay: BYE in the middle of a "
                "message'\n");
-    fixture_fini(&f);
 }
 
 TEST(nothing_is_heard_after_bye)
@@ -98,7 +95,6 @@ TEST(nothing_is_heard_after_bye)
                "0 < BYE\n");
     CU_ASSERT_TRUE(relay_conn_done(r0->conn));
     CU_ASSERT_FALSE(relay_conn_wants_input(r0->conn, f.now_ns));
-    fixture_fini(&f);
 }
 
 TEST(connection_is_lost)
@@ -110,7 +106,6 @@ TEST(connection_is_lost)
     expect(&f, "0 ends: its connection ended\n"
                "d > NOTICE RANK_LOST rank 0 'its connection ended'\n"
                "x ends: nobody knows who that was\n");
-    fixture_fini(&f);
 }
 
 TEST(rank_connects_twice)
@@ -127,7 +122,6 @@ TEST(rank_connects_twice)
                "0 < RECV req 1 tag 5\n"
                "1 < SEND to 0 tag 5 total 3 'abc'\n"
                "0 > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'abc'\n");
-    fixture_fini(&f);
 }
 
 /* An older incarnation is refused for ever, also when no connection of the newer one is there. */
@@ -162,7 +156,6 @@ TEST(newer_incarnation_takes_the_place)
                "0 is closed\n"
                "d > NOTICE REFUSED rank 0 incarnation 3 acts 1 event 0 'a second connection for "
                "rank 0 was refused'\n");
-    fixture_fini(&f);
 }
 
 /* Where nothing was kept of what it did, nobody can do it again; who is there stays. */
@@ -189,7 +182,6 @@ TEST(newer_incarnation_in_a_job_without_log)
                "x > REFUSED LIMIT 'rank 0 cannot be started again: nothing was kept of what it "
                "did'\n"
                "x is closed\n");
-    fixture_fini(&f);
 }
 
 /* What came before its first process came, and needs no log, is no reason to refuse that one. */
@@ -208,7 +200,6 @@ TEST(first_process_may_be_a_later_incarnation)
                "1 > WELCOME event 0\n"
                "1 > MESSAGE req 0 tag 5 total 5 FIRST LAST ACTIVE event 1 'early'\n"
                "d > NOTICE RANK_UP rank 1 incarnation 2 acts 0 event 0 'connected'\n");
-    fixture_fini(&f);
 }
 
 /* The fenced one had half a message under way: nothing that it still says is heard. */
@@ -235,7 +226,6 @@ TEST(fenced_in_the_middle_of_a_message)
                "x < SEND_DATA (500 bytes)\n"
                "1 > MESSAGE req 7 LAST event 1 (500 bytes)\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, 1000));
-    fixture_fini(&f);
 }
 
 TEST(wrong_credentials)
@@ -259,7 +249,6 @@ TEST(wrong_credentials)
                "x > REFUSED CREDENTIAL 'wrong credential for a dispatcher: use this relay's key "
                "file'\n"
                "x is closed\n");
-    fixture_fini(&f);
 }
 
 /* A HELLO that was overheard is of no use on another connection: its nonce differs. */
@@ -270,7 +259,6 @@ TEST(hello_of_another_connection)
     x->challenge.nonce[0] ^= 1;
     fixture_hello_rank(x, 0, 2);
     expect_has(&f, "x > REFUSED CREDENTIAL");
-    fixture_fini(&f);
 }
 
 TEST(unknown_job)
@@ -282,7 +270,6 @@ TEST(unknown_job)
     expect(&f, "x < HELLO rank 0 incarnation 1\n"
                "x > REFUSED JOB 'the relay has no such job (it may have ended)'\n"
                "x is closed\n");
-    fixture_fini(&f);
 }
 
 TEST(two_dispatchers)
@@ -293,7 +280,6 @@ TEST(two_dispatchers)
     expect(&f, "x < HELLO dispatcher of 1\n"
                "x > REFUSED DUPLICATE 'this job has a dispatcher already'\n"
                "x is closed\n");
-    fixture_fini(&f);
 }
 
 /* Two jobs share a relay and nothing else. */
@@ -318,7 +304,6 @@ TEST(two_jobs)
                "0 is closed\n"
                "x < RECV req 1 tag 5\n"
                "x > MESSAGE req 1 tag 5 total 5 FIRST LAST event 1 'other'\n");
-    fixture_fini(&f);
 }
 
 /* After its dispatcher a job has nobody to answer for it: the ranks are let go. */
@@ -342,7 +327,6 @@ TEST(dispatcher_leaves)
     fixture_hello_dispatcher(&f.dispatcher, 2);
     expect(&f, "d < HELLO dispatcher of 2\n"
                "d > WELCOME event 0\n");
-    fixture_fini(&f);
 }
 
 TEST(sizes_of_jobs)
@@ -366,7 +350,6 @@ TEST(sizes_of_jobs)
     fixture_connect(&f, r1, "1");
     fixture_hello_rank(r1, 1, 0);
     expect_has(&f, "1 > REFUSED LIMIT 'rank 1, incarnation 0, in a job of 65536 ranks'\n");
-    fixture_fini(&f);
 }
 
 TEST(number_of_jobs)
@@ -390,7 +373,6 @@ TEST(number_of_jobs)
         fixture_close(&clients[i], "gone");
         codec_fini(&clients[i].codec);
     }
-    fixture_fini(&f);
 }
 
 TEST(strange_hellos)
@@ -415,7 +397,6 @@ TEST(strange_hellos)
     fixture_hello(x);
     expect_has(
         &f, "x > REFUSED JOB 'the relay has no such session (it may have ended)'\nx is closed\n");
-    fixture_fini(&f);
 }
 
 /* --- what may be said when -------------------------------------------------------------------- */
@@ -605,7 +586,6 @@ TEST(data_that_does_not_fit)
     say_begin(r0, CW_SEND_TAG, 1, 5, 1000, 400);
     say_send(r0, 1, 6, "another");
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'SEND frame that does not add up'\n");
-    fixture_fini(&f);
 }
 
 TEST(probe_with_an_unknown_wish)
@@ -617,7 +597,6 @@ TEST(probe_with_an_unknown_wish)
     cw_probe_put(body, &probe);
     say_frame(r0, CW_FRAME_PROBE, body, sizeof(body));
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'PROBE frame that cannot be read'\n");
-    fixture_fini(&f);
 }
 
 /* --- keeping it ------------------------------------------------------------------------------- */
@@ -637,7 +616,6 @@ TEST(handshake_in_time)
     expect(&f, "");
     say_send(r0, 0, 5, "alive");
     expect(&f, "0 < SEND to 0 tag 5 total 5 'alive'\n");
-    fixture_fini(&f);
 }
 
 /* A connection that was refused and does not read why is not kept for ever. */
@@ -654,7 +632,6 @@ TEST(refused_and_not_reading)
     CU_ASSERT_TRUE(relay_conn_done(r0->conn));
     fixture_read(r0);
     expect(&f, "0 is closed\n");
-    fixture_fini(&f);
 }
 
 /* REFUSED is the last frame, whatever happens until it is written. */
@@ -672,7 +649,6 @@ TEST(nothing_follows_refused)
     fixture_read(r0);
     expect(&f, "0 > REFUSED PROTOCOL rank 0 'MRECV of a message that no probe took out'\n"
                "0 is closed\n");
-    fixture_fini(&f);
 }
 
 TEST(frames_are_acknowledged)
@@ -688,7 +664,6 @@ TEST(frames_are_acknowledged)
     expect(&f, "0 < SEND to 1 tag 0 total 0\n"
                "0 > ACK of 1025\n"
                "0 < SEND to 1 tag 0 total 0\n");
-    fixture_fini(&f);
 }
 
 TEST(acknowledgements_need_no_answer)
@@ -698,7 +673,6 @@ TEST(acknowledgements_need_no_answer)
     say_frame(&f.dispatcher, CW_FRAME_ACK, (uint8_t[CW_ACK_SIZE]){0}, CW_ACK_SIZE);
     expect(&f, "0 < ACK of 2\n"
                "d < ACK of 3\n");
-    fixture_fini(&f);
 }
 
 TEST(statistics)
@@ -717,5 +691,4 @@ TEST(statistics)
                "events 0 taken 0 replayed 0 acts 2 incarnation 1\n"
                "d > STATS rank 2 sent 0 (0 bytes) received 0 (0 bytes) unexpected 0 polls 0 "
                "events 0 taken 0 replayed 0 acts 0 incarnation 1\n");
-    fixture_fini(&f);
 }

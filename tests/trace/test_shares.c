@@ -7,7 +7,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of shares");
+SUITE_AFTER_EACH("trace of shares", fixture_end);
 
 #define LOG_MAX (4u << 20)
 
@@ -80,7 +80,6 @@ TEST(the_job_that_holds_the_most_ends)
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "d > NOTICE FATAL 'the relay's memory is spent ("));
     expect_has(&f, " bytes, its share being 8388608; receive messages earlier, or raise "
                    "--memory-max'\nd is closed\n");
-    fixture_fini(&f);
 }
 
 /* It asks itself: that is its own affair. */
@@ -96,7 +95,6 @@ TEST(the_job_that_asks_holds_the_most)
     CU_ASSERT_PTR_NULL(strstr(f.story, "e > NOTICE"));
     expect_has(&f, "of them by this job, whose share is 8388608, while ");
     CU_ASSERT_PTR_NOT_NULL(e0->conn);
-    fixture_fini(&f);
 }
 
 /* Its connections are refused nothing, but it does not read, and its dispatcher has left. */
@@ -111,7 +109,6 @@ TEST(what_a_job_that_ended_was_to_be_told)
     CU_ASSERT_TRUE(left() < 3u << 19);
     f.mute = false;
     use_some();
-    fixture_fini(&f);
 }
 
 /* Its engine holds the first pieces of what it is to be told: the others go. */
@@ -135,7 +132,6 @@ TEST(what_is_being_written_stays)
     CU_ASSERT_EQUAL(*at, first);
     relay_conn_written(r1->conn, iov[0].iov_len + 1);
     CU_ASSERT_TRUE(relay_conn_done(r1->conn));
-    fixture_fini(&f);
 }
 
 /* Memory is spent: a job that holds more than its share makes room for one that begins. */
@@ -156,7 +152,6 @@ TEST(a_job_begins_when_memory_is_spent)
     CU_ASSERT_PTR_NOT_NULL(e->conn);
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "x > WELCOME"));
     expect_has(&f, "x > STATS rank 1");
-    fixture_fini(&f);
 }
 
 /* --- logs ------------------------------------------------------------------------------------- */
@@ -174,7 +169,6 @@ TEST(its_logs_go_first)
     say_send(r0, 1, 5, "abc");
     say_recv(r1, 7, 5);
     expect_has(&f, "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST");
-    fixture_fini(&f);
 }
 
 /* The logs of a job count together: not the largest log of all is given up. */
@@ -192,7 +186,6 @@ TEST(the_logs_of_a_job_count_together)
     say_begin(e0, CW_SEND_AM, 1, 0, 150000, 150000);
     CU_ASSERT_PTR_NULL(strstr(f.story, "e > NOTICE"));
     expect_has(&f, "d > NOTICE UNLOGGED rank 3 'the logs have used up their memory (4 MiB");
-    fixture_fini(&f);
 }
 
 /* What is kept for all jobs, like places on disk that are free, is asked for amid anything: also
@@ -212,7 +205,6 @@ TEST(what_nobody_holds_ends_no_job)
     CU_ASSERT_PTR_NOT_NULL(r0->conn);
     say_frame(&f.dispatcher, CW_FRAME_STATS_ASK, NULL, 0);
     expect_has(&f, "d > STATS");
-    fixture_fini(&f);
 }
 
 /* --- what is kept for later ---------------------------------------------------------------------
@@ -230,5 +222,4 @@ TEST(nothing_stays_of_a_job)
     CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_now > before + 50000 * 64);
     fixture_close(&f.dispatcher, "gone");
     CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_now < before + (1u << 20));
-    fixture_fini(&f);
 }

@@ -7,7 +7,7 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
-SUITE("trace of taking a job over");
+SUITE_AFTER_EACH("trace of taking a job over", fixture_end);
 
 #define RESUME_MS 5000
 #define TAKE_FLAGS (CW_HELLO_LOG | CW_HELLO_TAKE)
@@ -62,7 +62,6 @@ TEST(suspended)
                "s > WELCOME event 0\n");
     say_bye(r1);
     expect_has(&f, "s > NOTICE RANK_BYE rank 1 'done'\n");
-    fixture_fini(&f);
 }
 
 /* Ranks go on where they were, and new incarnations repeat what theirs did. */
@@ -80,7 +79,6 @@ TEST(ranks_go_on)
     expect_has(&f, "s > NOTICE RANK_LOST rank 0 incarnation 1 acts 1 event 1 'crash'\n");
     fixture_again(r0);
     expect_has(&f, "0 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
-    fixture_fini(&f);
 }
 
 /* The relay was killed too; the job is as it was left. */
@@ -102,7 +100,6 @@ TEST(relay_that_came_back)
     fixture_kill(&f);
     take(2);
     expect_has(&f, "s > WELCOME");
-    fixture_fini(&f);
 }
 
 /* The session before ends without the job, also when its time would be up. */
@@ -122,7 +119,6 @@ TEST(session_before_is_over)
     fixture_forget(&f);
     fixture_tick(&f, 3 + 2 * RESUME_MS * 1000000ull);
     expect_has(&f, "0 is closed\n");
-    fixture_fini(&f);
 }
 
 /* --- it is refused ------------------------------------------------------------------------------
@@ -147,7 +143,6 @@ TEST(busy)
     relay_conn_broken(old, "closed by the relay", NULL, 0);
     take(2);
     expect_has(&f, "s > WELCOME event 0\n");
-    fixture_fini(&f);
 }
 
 TEST(no_such_job)
@@ -159,7 +154,6 @@ TEST(no_such_job)
                "s > REFUSED JOB 'the relay has no such job (it may have ended)'\n"
                "s is closed\n");
     f.job[0] ^= 1;
-    fixture_fini(&f);
 }
 
 TEST(job_that_ended)
@@ -168,7 +162,6 @@ TEST(job_that_ended)
     say_frame(d, CW_FRAME_JOB_END, NULL, 0);
     take(2);
     expect_has(&f, "s > REFUSED JOB 'the relay has no such job (it may have ended)'\n");
-    fixture_fini(&f);
 }
 
 /* It ends with its dispatcher. */
@@ -181,7 +174,6 @@ TEST(job_without_resume_timeout)
     /* the one that is there stays */
     say_bye(r0);
     expect_has(&f, "d > NOTICE RANK_BYE rank 0 'done'\n");
-    fixture_fini(&f);
 }
 
 TEST(other_ranks)
@@ -200,7 +192,6 @@ TEST(other_ranks)
     }
     take(2);
     expect_has(&f, "s > WELCOME event 0\n");
-    fixture_fini(&f);
 }
 
 TEST(wrong_key)
@@ -215,7 +206,6 @@ TEST(wrong_key)
     expect_has(&f, "s > REFUSED CREDENTIAL 'wrong credential for a dispatcher");
     fixture_resume(d, d->received);
     expect_has(&f, "d > WELCOME event 0 RESUMED");
-    fixture_fini(&f);
 }
 
 /* TAKE is for dispatchers that have no session yet. */
@@ -226,5 +216,4 @@ TEST(with_resume)
     take_with(TAKE_FLAGS | CW_HELLO_RESUME, 2);
     expect_has(&f, "s > REFUSED JOB 'the relay has no such session (it may have ended)'\n");
     f.job[0] ^= 1;
-    fixture_fini(&f);
 }

@@ -5,7 +5,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of trimming");
+SUITE_AFTER_EACH("trace of trimming", fixture_end);
 
 #define RESUME_MS 5000
 
@@ -66,7 +66,6 @@ TEST(asked_for_an_image)
                "0 > CHECKPOINT rank 0 number 1\n"
                "d < CHECKPOINT rank 0 number 3 base 1\n"
                "0 > CHECKPOINT rank 0 number 3 base 1\n");
-    fixture_fini(&f);
 }
 
 TEST(asked_while_it_repeats)
@@ -77,7 +76,6 @@ TEST(asked_while_it_repeats)
     say_checkpoint(&f, 0, 4, 0);
     expect(&f, "d < CHECKPOINT rank 0 number 4\n"
                "0 > CHECKPOINT rank 0 number 4\n");
-    fixture_fini(&f);
 }
 
 TEST(asked_while_nobody_is_there)
@@ -93,7 +91,6 @@ TEST(asked_while_nobody_is_there)
     fixture_forget(&f);
     say_checkpoint(&f, 1, 1, 0);
     expect(&f, "d < CHECKPOINT rank 1 number 1\n");
-    fixture_fini(&f);
 }
 
 /* One that does not read is asked once, also over a connection that breaks. */
@@ -115,7 +112,6 @@ TEST(asked_once_while_it_does_not_read)
                "0 > CHECKPOINT rank 0 number 1\n"
                "d < CHECKPOINT rank 0 number 201\n"
                "0 > CHECKPOINT rank 0 number 201\n");
-    fixture_fini(&f);
 }
 
 /* A relay that is killed forgets it, and one that is back asks only who has come to it. */
@@ -135,7 +131,6 @@ TEST(asked_by_a_relay_that_is_killed)
     say_checkpoint(&f, 0, 3, 0);
     expect(&f, "d < CHECKPOINT rank 0 number 3\n"
                "0 > CHECKPOINT rank 0 number 3\n");
-    fixture_fini(&f);
 }
 
 /* --- TRIM ---------------------------------------------------------------------------------------
@@ -154,7 +149,6 @@ TEST(not_while_it_repeats)
     CU_ASSERT_EQUAL(f.trims, 1);
     again(&beginning);
     CU_ASSERT_PTR_NULL(r0->conn);
-    fixture_fini(&f);
 }
 
 /* It is live, but does not read what it has not taken. */
@@ -182,7 +176,6 @@ TEST(not_while_it_is_handed_the_rest)
     fixture_collect(&f);
     CU_ASSERT_EQUAL(f.trims, 2);
     CU_ASSERT_TRUE(f.trimmed.known);
-    fixture_fini(&f);
 }
 
 /* Its next incarnation is killed, too: nobody needs the log now. */
@@ -202,7 +195,6 @@ TEST(when_nobody_repeats_any_more)
     CU_ASSERT_PTR_NULL(r0->conn);
     fixture_again_from(r0, &two);
     CU_ASSERT_PTR_NOT_NULL(r0->conn);
-    fixture_fini(&f);
 }
 
 /* A process that took its place repeats the log as well. */
@@ -217,7 +209,6 @@ TEST(not_while_the_next_one_repeats)
     say_live(r0, 2, 27);
     CU_ASSERT_EQUAL(f.trims, 1);
     CU_ASSERT_TRUE(f.trimmed.known);
-    fixture_fini(&f);
 }
 
 /* One waits for each rank: the last. */
@@ -235,7 +226,6 @@ TEST(last_one_counts)
     say_live(r0, 2, 27);
     expect_has(&f, "d > TRIMMED rank 0 known event 2 clock 25 acts 3\n");
     CU_ASSERT_EQUAL(f.trims, 2);
-    fixture_fini(&f);
 }
 
 /* The rank went on otherwise before it came to the point. */
@@ -247,7 +237,6 @@ TEST(point_that_is_forgotten_meanwhile)
     say_trim(&f, 0, &two);
     say_live(r0, 2, 24);
     expect_has(&f, "d > TRIMMED rank 0 unknown event 2 clock 25 acts 3\n");
-    fixture_fini(&f);
 }
 
 TEST(log_that_is_given_up_meanwhile)
@@ -258,7 +247,6 @@ TEST(log_that_is_given_up_meanwhile)
     say_trim(&f, 0, &two);
     say_unlogged(r0, CW_UNLOGGED_THREADS);
     expect_has(&f, "d > TRIMMED rank 0 unknown event 2 clock 25 acts 3\n");
-    fixture_fini(&f);
 }
 
 /* A relay that is back has forgotten that it was asked; and that it had trimmed changes nothing. */
@@ -348,7 +336,6 @@ TEST(memory_is_used_again)
     }
     CU_ASSERT_TRUE(carved > 0);
     CU_ASSERT_EQUAL(f.left->header.carved, carved);
-    fixture_fini(&f);
 }
 
 /* --- what is refused ----------------------------------------------------------------------------
@@ -382,5 +369,4 @@ TEST(frames_of_ranks)
     codec_checkpoint(&r1->codec, 0, 1, 0);
     fixture_feed(r1);
     expect_has(&f, "1 > REFUSED PROTOCOL rank 1 'CHECKPOINT frame is not allowed here'");
-    fixture_fini(&f);
 }

@@ -6,7 +6,7 @@
 
 #include <CUnit/CUnit.h>
 
-SUITE("trace of messages that wait on disk");
+SUITE_AFTER_EACH("trace of messages that wait on disk", fixture_end);
 
 #define LOG_MEMORY (1u << 20)
 #define LOG_DISK (256ull << 20)
@@ -58,7 +58,6 @@ TEST(waiting_messages_are_in_the_log)
     expect_has(&f, "total 65536");
     receive_waiting(0, WAITING);
     all_waiting_are_here();
-    fixture_fini(&f);
 }
 
 /* Their rank is restarted while they wait, and while they are being read. */
@@ -83,7 +82,6 @@ TEST(rank_restarts_before_it_receives)
     f.disk_waits = false;
     receive_waiting(310, WAITING - 310);
     all_waiting_are_here();
-    fixture_fini(&f);
 }
 
 /* Its log is trimmed to an image that was taken while they wait; it receives them twice. */
@@ -106,7 +104,6 @@ TEST(log_is_trimmed_while_they_wait)
     say_live(r1, 0, 1);
     fixture_disk_all(&f);
     all_waiting_are_here();
-    fixture_fini(&f);
 }
 
 /* What waits cannot be read back: its rank is told so, and gets nothing wrong. */
@@ -121,7 +118,6 @@ TEST(waiting_messages_that_are_lost)
     for (uint32_t i = 0; i < WAITING; i++)
         right += fixture_received(r1, i, i, i % 5 ? WAITING_BYTES : 5000);
     CU_ASSERT_EQUAL(right, r1->inbox.complete);
-    fixture_fini(&f);
 }
 
 /* Its log is given up, as the rank wants it. */
@@ -130,5 +126,4 @@ TEST(waiting_messages_of_a_log_that_is_given_up)
     start_waiting();
     say_unlogged(r1, 1);
     expect_has(&f, "that wait for rank 1 were in its log alone");
-    fixture_fini(&f);
 }

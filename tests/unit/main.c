@@ -86,7 +86,8 @@ static void add_tests(void)
         const struct unit_test *t = *at;
 
         if (at == __start_unit_tests || t->suite != at[-1]->suite)
-            suite = CU_add_suite(t->suite->name, t->suite->set_up, t->suite->tear_down);
+            suite = CU_add_suite_with_setup_and_teardown(
+                t->suite->name, t->suite->set_up, t->suite->tear_down, NULL, t->suite->after);
         CU_add_test(suite, t->name, t->run);
     }
     for (size_t i = 0; i < sizeof(suites) / sizeof(*suites); i++)

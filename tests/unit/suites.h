@@ -10,6 +10,7 @@ struct unit_suite {
     const char *name;
     int (*set_up)(void); /* or NULL; both return 0 */
     int (*tear_down)(void);
+    void (*after)(void); /* each of its tests, or NULL */
 };
 
 struct unit_test {
@@ -22,7 +23,9 @@ struct unit_test {
 /* SUITE("name") or SUITE("name", set_up, tear_down) */
 #define SUITE(...) UNIT_SUITE_OF(__VA_ARGS__, NULL, NULL, )
 #define UNIT_SUITE_OF(name, set_up, tear_down, ...)                                                \
-    static const struct unit_suite this_suite = {name, set_up, tear_down}
+    static const struct unit_suite this_suite = {name, set_up, tear_down, NULL}
+#define SUITE_AFTER_EACH(name, after)                                                              \
+    static const struct unit_suite this_suite = {name, NULL, NULL, after}
 
 /* TEST(name) { ... } */
 #define TEST(test)                                                                                 \

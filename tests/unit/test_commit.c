@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-SUITE("group commit");
-
 #define SEGMENT RELAY_BLOCK_BYTES
 #define PART_SEGMENTS (JOURNAL_PART_MAX / SEGMENT) /* more than fit one part */
 #define LITTLE (4ull * SEGMENT)                    /* log memory: segments soon go to disk */
@@ -33,6 +31,8 @@ static void finish(void)
     left_site_close(&now.site);
     fake_disk_fini(&now.disk);
 }
+
+SUITE_AFTER_EACH("group commit", finish);
 
 static struct commit *commit(void)
 {
@@ -104,7 +104,6 @@ TEST(what_changed_is_due)
     CU_ASSERT_TRUE(journal_site_ask(&now));
     CU_ASSERT_EQUAL(records_in_part(JOURNAL_CELL), 1);
     CU_ASSERT_EQUAL(now.disk.out[0].offset, JOURNAL_ALIGN);
-    finish();
 }
 
 TEST(step_that_is_not_done_is_not_noted)
@@ -118,7 +117,6 @@ TEST(step_that_is_not_done_is_not_noted)
     CU_ASSERT_EQUAL(value_on_disk(), 1);
     journal_site_settle(&now);
     CU_ASSERT_EQUAL(value_on_disk(), 2);
-    finish();
 }
 
 /* Nothing is told to anybody after this step. */
@@ -148,7 +146,6 @@ TEST(what_nobody_is_told_waits)
     change_in_silence(3);
     CU_ASSERT_TRUE_FATAL(commit_next(commit(), &io)); /* so much is not kept back */
     fake_disk_take(&now.disk, &io);
-    finish();
 }
 
 TEST(what_changes_meanwhile_is_in_the_next)
@@ -169,7 +166,6 @@ TEST(what_changes_meanwhile_is_in_the_next)
     CU_ASSERT_TRUE(journal_site_done(&now));
     CU_ASSERT_EQUAL(value_on_disk(), 3);
     CU_ASSERT_FALSE(journal_site_ask(&now));
-    finish();
 }
 
 /* It counts with the last of them, and is then of that moment. */
@@ -194,7 +190,6 @@ TEST(commit_of_several_parts)
     }
     CU_ASSERT_EQUAL(parts, 3);
     CU_ASSERT_EQUAL(value_on_disk(), 4);
-    finish();
 }
 
 /* Nobody need know of what came and went between two commits. */
@@ -215,7 +210,6 @@ TEST(segment_that_was_never_told)
     journal_site_step(&now);
     CU_ASSERT_TRUE(journal_site_ask(&now));
     CU_ASSERT_EQUAL(records_in_part(JOURNAL_DROP), 1);
-    finish();
 }
 
 /* The segment that the last one of a commit's parts would have noted is gone: it ends all the same.
@@ -234,7 +228,6 @@ TEST(commit_ends_without_what_was_dropped)
     journal_site_settle(&now);
     CU_ASSERT_EQUAL(now.acked, now.step);
     CU_ASSERT_EQUAL(value_on_disk(), 2);
-    finish();
 }
 
 TEST(input_waits_when_it_is_behind)
@@ -251,7 +244,6 @@ TEST(input_waits_when_it_is_behind)
     journal_site_settle(&now);
     CU_ASSERT_FALSE(store_waits(&now.site.store));
     CU_ASSERT_EQUAL(commit()->due_bytes, 0);
-    finish();
 }
 
 /* --- places on disk -----------------------------------------------------------------------------
@@ -275,7 +267,6 @@ TEST(segments_are_written_after_the_first_commit)
     journal_site_settle(&now);
     CU_ASSERT_TRUE(now.disk.files[STORE_SEGMENTS].high >= 3 * SEGMENT);
     CU_ASSERT_EQUAL(value_on_disk(), 1);
-    finish();
 }
 
 static bool is_free(uint32_t extent)
@@ -310,7 +301,6 @@ TEST(place_is_free_when_its_end_is_committed)
         ;
     CU_ASSERT_TRUE(is_free(extent));
     CU_ASSERT_EQUAL(value_on_disk(), 2);
-    finish();
 }
 
 /* Dropped while it is being written: its place is free later than that. */
@@ -335,7 +325,6 @@ TEST(place_of_one_that_is_being_written)
     journal_site_settle(&now);
     CU_ASSERT_TRUE(is_free(extent));
     CU_ASSERT_EQUAL(value_on_disk(), 3);
-    finish();
 }
 
 /* Until it is written its place holds something else: its bytes are noted. */
@@ -361,7 +350,6 @@ TEST(one_that_is_being_written_has_no_place)
     commit_want(commit());
     CU_ASSERT_TRUE(journal_site_ask(&now));
     CU_ASSERT_EQUAL(records_in_part(JOURNAL_PLACE), 1);
-    finish();
 }
 
 /* --- errors -------------------------------------------------------------------------------------
@@ -393,7 +381,6 @@ TEST(error_of_the_disk)
     change(4);
     journal_site_settle(&now);
     CU_ASSERT_EQUAL(now.acked, 1);
-    finish();
 }
 
 /* Its first write fails: there never was a commit. */
@@ -409,7 +396,6 @@ TEST(error_at_once)
     journal_site_settle(&now); /* logs go to disk all the same */
     CU_ASSERT_TRUE(now.disk.writes > 0);
     CU_ASSERT_EQUAL(value_on_disk(), 0);
-    finish();
 }
 
 /* --- the other journal --------------------------------------------------------------------------
@@ -476,5 +462,4 @@ TEST(another_journal_holds_everything)
     CU_ASSERT_EQUAL(value_on_disk(), 1000);
     CU_ASSERT_TRUE(journal_owner_on_disk(&now, &still, &saved));
     journal_owner_leave(&still);
-    finish();
 }

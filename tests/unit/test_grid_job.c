@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-SUITE("a grid of a job");
-
 enum { A, B, C, SITES };
 
 #define RANKS 5
@@ -57,6 +55,8 @@ static void end(void)
     placement_free(&placement);
 }
 
+SUITE_AFTER_EACH("a grid of a job", end);
+
 /* The ranks by site, or by slot. */
 static void place(enum placement_map map, uint32_t ranks)
 {
@@ -77,7 +77,6 @@ TEST(hosts_with_slots)
     CU_ASSERT_EQUAL(list.host[B].slots, 2);
     CU_ASSERT_STRING_EQUAL(list.host[B].agent, "/opt/causeway");
     CU_ASSERT_PTR_NULL(list.host[A].agent);
-    end();
 }
 
 TEST(relays_of_sites_with_ranks)
@@ -96,7 +95,6 @@ TEST(relays_of_sites_with_ranks)
     CU_ASSERT_EQUAL(job.rank_server[2], 0); /* B has none */
     CU_ASSERT_STRING_EQUAL(job.server[0].text,
                            "ssh:ga:22+gb:22,ga:22+gb:22,127.0.0.1:2201,ga:22/n1:7100");
-    end();
 }
 
 TEST(links_from_the_better_side)
@@ -112,7 +110,6 @@ TEST(links_from_the_better_side)
     CU_ASSERT_STRING_EQUAL(job.link[A * SITES + C].text, "");
     CU_ASSERT_STRING_EQUAL(job.link[C * SITES + A].text, "ssh:ga:22+gb:22,ga:22/n2:7000");
     CU_ASSERT_STRING_EQUAL(job.link[C * SITES + B].text, "ssh:gb:22+ga:22,gb:22/n2:7000");
-    end();
 }
 
 TEST(one_relay_for_all)
@@ -131,7 +128,6 @@ TEST(one_relay_for_all)
     CU_ASSERT_STRING_EQUAL(text, "tcp:n2:7003"); /* a door, on the relay's host of A */
     grid_job_relay_at(&job, 0, C, text);
     CU_ASSERT_STRING_EQUAL(text, "tcp:n2:7000");
-    end();
 }
 
 /* That of another site is not meant. */
@@ -143,7 +139,6 @@ TEST(no_server_beside_the_one_relay)
     CU_ASSERT_EQUAL(grid_job_place(&job, &list, &placement, &err), CW_OK);
     CU_ASSERT_EQUAL(job.relay_site[0], B);
     CU_ASSERT_EQUAL(job.servers, 0);
-    end();
 }
 
 TEST(one_relay_at_no_site)
@@ -151,7 +146,6 @@ TEST(one_relay_at_no_site)
     begin();
     CU_ASSERT_EQUAL(grid_job_keep_logs_at(&job, "host", &err), CW_EINVAL);
     CU_ASSERT_STRING_EQUAL(err.text, "--relay-at host: expected a site of grid grid: a, b, c");
-    end();
 }
 
 /* Others get there, but B does not. */
@@ -164,7 +158,6 @@ TEST(one_relay_without_a_way)
     place(PLACEMENT_BY_SITE, RANKS);
     CU_ASSERT_EQUAL(grid_job_place(&job, &list, &placement, &err), CW_EINVAL);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "--relay-at a: no way leads there from site b"));
-    end();
 }
 
 TEST(what_cannot_be_reached)
@@ -174,7 +167,6 @@ TEST(what_cannot_be_reached)
     place(PLACEMENT_BY_SLOT, 1);
     CU_ASSERT_EQUAL(grid_job_place(&job, &list, &placement, &err), CW_EINVAL);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no way leads from this machine to site a"));
-    end();
 }
 
 TEST(where_ranks_reach_them)
@@ -190,5 +182,4 @@ TEST(where_ranks_reach_them)
     CU_ASSERT_STRING_EQUAL(text, "tcp:n1:7100");
     grid_job_server_at(&job, 1, A, text);
     CU_ASSERT_STRING_EQUAL(text, "tcp:n2:7019");
-    end();
 }

@@ -9,8 +9,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-SUITE("input of rank 0");
-
 #define TURNS 20
 #define PASSES_MAX 100000
 
@@ -66,6 +64,8 @@ static void close_input(void)
     dup2(saved_stdin, STDIN_FILENO);
     close(saved_stdin);
 }
+
+SUITE_AFTER_EACH("input of rank 0", close_input);
 
 static void turns(void)
 {
@@ -139,7 +139,6 @@ TEST(goes_on_where_it_had_read_to)
     restart(0);
     rank_reads(99, "one two three four five");
     CU_ASSERT_EQUAL(overruns, 0);
-    close_input();
 }
 
 /* How much was in the pipe at that moment is not known. */
@@ -164,7 +163,6 @@ TEST(image_without_a_pause)
     CU_ASSERT_EQUAL(rank_input_restart(input, 2, &err), CW_ELIMIT);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "image 2"));
     theirs = -1;
-    close_input();
 }
 
 TEST(unread_is_unknown)
@@ -188,7 +186,6 @@ TEST(unread_is_unknown)
     give("two");
     CU_ASSERT_TRUE(rank_input_mark(input, 2, UINT64_MAX));
     theirs = -1;
-    close_input();
 }
 
 TEST(no_input_at_all)
@@ -198,7 +195,6 @@ TEST(no_input_at_all)
     CU_ASSERT_TRUE(rank_input_mark(input, 1, UINT64_MAX));
     restart(1);
     CU_ASSERT_EQUAL(read(theirs, &(char){0}, 1), 0);
-    close_input();
 }
 
 TEST(forgotten)
@@ -229,7 +225,6 @@ TEST(forgotten)
     rank_reads(99, "three");
     give(" four");
     rank_reads(99, " four");
-    close_input();
 }
 
 TEST(given_again)
@@ -248,7 +243,6 @@ TEST(given_again)
         rank_reads(99, "one two three");
         CU_ASSERT_EQUAL(read(theirs, &(char){0}, 1), 0);
     }
-    close_input();
 }
 
 /* The rank is killed: its end of the pipe is gone. */
@@ -261,7 +255,6 @@ TEST(nobody_reads)
     theirs = -1;
     restart(0);
     rank_reads(99, "one two ");
-    close_input();
 }
 
 /* Gives `size` bytes. Returns how many were wrong. */
@@ -297,7 +290,6 @@ TEST(memory_is_bounded)
     CU_ASSERT_EQUAL(pass(INPUT_KEPT_MAX), 0);
     CU_ASSERT_FALSE(rank_input_has_place(input, 0));
     CU_ASSERT_EQUAL(overruns, 1);
-    close_input();
 }
 
 /* As much as is kept at most, four times, with an image after each half. */
@@ -313,5 +305,4 @@ TEST(much_input_with_images)
     }
     CU_ASSERT_TRUE(rank_input_has_place(input, 8));
     CU_ASSERT_EQUAL(overruns, 0);
-    close_input();
 }

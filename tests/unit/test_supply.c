@@ -5,8 +5,6 @@
 #include <CUnit/CUnit.h>
 #include <sys/mman.h>
 
-SUITE("supply");
-
 #define BLOCKS 400
 #define BYTES (256ull << 20)
 
@@ -28,6 +26,8 @@ static void finish(void)
     munmap(region.start, BYTES);
 }
 
+SUITE_AFTER_EACH("supply", finish);
+
 static void take_all(void)
 {
     for (int i = 0; i < BLOCKS; i++) {
@@ -46,7 +46,6 @@ TEST(nothing_is_surplus)
     CU_ASSERT_FALSE(supply_next_surplus(&supply, &pages));
     take_all();
     CU_ASSERT_FALSE(supply_next_surplus(&supply, &pages));
-    finish();
 }
 
 /* Beyond the spare ones memory goes back, each block's once; all can be taken again. */
@@ -68,7 +67,6 @@ TEST(memory_goes_back)
     for (int i = 0; i < BLOCKS; i++)
         CU_ASSERT_EQUAL(blocks[i]->bytes[RELAY_BLOCK_BYTES - 1], (uint8_t)i);
     CU_ASSERT_TRUE(supply.carved < (BLOCKS + 1) * (sizeof(struct relay_block) + 4096));
-    finish();
 }
 
 /* All of it stays while that is wanted, and what is too much goes afterwards. */
@@ -92,7 +90,6 @@ TEST(memory_stays_for_a_time)
     for (int i = 0; i < BLOCKS; i++)
         supply_give(&supply, blocks[i]);
     CU_ASSERT_TRUE(supply_next_surplus(&supply, &pages));
-    finish();
 }
 
 /* A block that is taken again before its memory went back keeps it. */
@@ -106,7 +103,6 @@ TEST(taken_again_before_that)
         supply_give(&supply, blocks[i]);
     take_all();
     CU_ASSERT_FALSE(supply_next_surplus(&supply, &pages));
-    finish();
 }
 
 TEST(region_that_is_used_up)
@@ -117,5 +113,4 @@ TEST(region_that_is_used_up)
     while (supply_take(&supply))
         count++;
     CU_ASSERT_TRUE(count > 1000 && count * (uint64_t)RELAY_BLOCK_BYTES <= BYTES);
-    finish();
 }
