@@ -3,7 +3,6 @@
 #include "common/fd.h"
 #include "tunnels/ssh_channel.h"
 #include "tunnels/ssh_connect.h"
-#include "tunnels/ssh_host_key.h"
 #include "tunnels/ssh_login.h"
 
 #include <errno.h>

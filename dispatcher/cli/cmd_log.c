@@ -5,8 +5,8 @@
 #include "dispatcher/cli/commands.h"
 #include "dispatcher/status/log_document.h"
 #include "dispatcher/status/table.h"
-#include "relay/inspect/tail.h"
-#include "relay/inspect/trial.h"
+#include "relay/inspect/files.h"
+#include "relay/inspect/image.h"
 
 #include <getopt.h>
 #include <stdio.h>

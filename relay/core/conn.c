@@ -172,6 +172,17 @@ struct relay_conn *conn_next_ready(struct conn_set *set)
     return conn;
 }
 
+/* Room for `size` bytes, to be filled at once; NULL: it is full. */
+static uint8_t *door_reserve(struct door *door, size_t size)
+{
+    uint8_t *at = door->out + door->queued;
+
+    if (sizeof(door->out) - door->queued < size)
+        return NULL;
+    door->queued += (uint32_t)size;
+    return at;
+}
+
 uint8_t *conn_frame_of(struct relay_conn *conn, uint8_t type, size_t fixed, uint32_t size)
 {
     uint8_t *at = conn->door.outside ? door_reserve(&conn->door, CW_FRAME_HEADER + fixed)
@@ -248,8 +259,8 @@ int conn_output(struct relay_conn *conn, struct iovec *iov, int max)
     conn->written = 0;
     if (!conn_has_output(conn))
         return 0;
-    if (door_left(door) > 0) {
-        *iov = (struct iovec){door->out + door->written, door_left(door)};
+    if (conn_door_left(conn) > 0) {
+        *iov = (struct iovec){door->out + door->written, conn_door_left(conn)};
         return 1;
     }
     n = out_peek(&conn->out, iov, max,
@@ -293,7 +304,7 @@ void conn_written(struct relay_conn *conn, size_t size)
     if (conn->discarded) {
         conn->door.written = conn->door.queued;
         out_sent(&conn->out, conn->out.bytes);
-    } else if (door_left(&conn->door) > 0) {
+    } else if (conn_door_left(conn) > 0) {
         conn->door.written += (uint32_t)size;
     } else {
         out_sent(&conn->out, size);
@@ -426,7 +437,9 @@ int conn_space(struct relay_conn *conn, void **at, size_t *size)
     bool idle = conn->block && conn->block->refs == 1 && conn->start == conn->end;
 
     if (conn->door.outside) {
-        door_space(&conn->door, conn->end, at, size);
+        assert(conn->end < sizeof(conn->door.in)); /* a frame of that size has been acted on */
+        *at = conn->door.in + conn->end;
+        *size = sizeof(conn->door.in) - conn->end;
         return CW_OK;
     }
     if ((full || idle) && block_renew(conn) < 0) {
@@ -456,4 +469,42 @@ void conn_input_done(struct relay_conn *conn)
         relay_block_release(conn->block);
     conn->block = NULL;
     conn->start = conn->end = 0;
+}
+
+/* --- strangers */
+
+void stranger_enter(struct relay_conn *conn)
+{
+    struct conn_set *set = conn->set;
+
+    conn->door.outside = conn->is_stranger = true;
+    TAILQ_INSERT_TAIL(&set->strangers, conn, in_strangers);
+    set->stranger_count++;
+}
+
+void stranger_leave(struct relay_conn *conn)
+{
+    struct conn_set *set = conn->set;
+
+    if (!conn->is_stranger)
+        return;
+    conn->is_stranger = false;
+    TAILQ_REMOVE(&set->strangers, conn, in_strangers);
+    set->stranger_count--;
+}
+
+void stranger_make_room(struct conn_set *set, uint32_t ranks)
+{
+    struct relay_conn *oldest = TAILQ_FIRST(&set->strangers);
+
+    if (set->stranger_count < RELAY_STRANGERS_MAX + ranks)
+        return;
+    stranger_leave(oldest);
+    if (oldest->state == CONN_CLOSING)
+        conn_discard(oldest); /* it does not read why */
+    else
+        conn_refuse(oldest, CW_REFUSED_LIMIT,
+                    "too many connections have not said who they are, and this one has had the "
+                    "most time; try again");
+    conn_ready(oldest);
 }

@@ -4,7 +4,7 @@
 #ifndef RELAY_CONN_H
 #define RELAY_CONN_H
 
-#include "relay/core/door.h"
+#include "relay/core/bounds.h"
 #include "relay/core/out.h"
 
 #include <sys/queue.h>
@@ -12,6 +12,17 @@
 #define CONN_NOBODY UINT32_MAX /* no rank's number */
 
 struct relay_conn;
+
+/* What a connection has before it has proven who it is: room for one frame each way, and for
+ * REFUSED, in its own record. A process without a key takes no memory from jobs. */
+struct door {
+    bool outside;     /* the connection has not been let in */
+    uint32_t queued;  /* bytes of `out` ... */
+    uint32_t written; /* ... and how many of them have left */
+    uint8_t in[CW_FRAME_HEADER + CW_HELLO_SIZE];
+    uint8_t
+        out[CW_FRAME_HEADER + CW_CHALLENGE_SIZE + CW_FRAME_HEADER + CW_NOTICE_SIZE + CW_TEXT_MAX];
+};
 
 TAILQ_HEAD(conn_queue, relay_conn);
 
@@ -24,7 +35,7 @@ struct conn_set {
     LIST_HEAD(, relay_conn) all;
     struct conn_queue ready;
     struct relay_conn *ended; /* marked, the last one first */
-    /* those that have not proven who they are, the oldest first: stranger.c */
+    /* those that have not proven who they are, the oldest first */
     struct conn_queue strangers;
     uint32_t stranger_count;
 };
@@ -180,13 +191,18 @@ static inline bool conn_may_tell_acted(const struct relay_conn *conn)
 {
     return !conn_is_held(conn) || conn->acted_stable == conn_acted(conn);
 }
+/* Bytes that are queued at its door and have not left. */
+static inline uint32_t conn_door_left(const struct relay_conn *conn)
+{
+    return conn->door.queued - conn->door.written;
+}
 static inline bool conn_has_output(const struct relay_conn *conn)
 {
     bool held = conn_is_held(conn);
 
     if (conn->broken)
         return false;
-    if (door_left(&conn->door) > 0)
+    if (conn_door_left(conn) > 0)
         return !held || conn->door_stable == conn->door.queued;
     return held ? out_stable(&conn->out) > 0 : conn->out.bytes > 0;
 }
@@ -196,7 +212,7 @@ void conn_free_output(struct relay_conn *conn);
 static inline bool conn_done(const struct relay_conn *conn)
 {
     return conn->broken ||
-           (conn->state == CONN_CLOSING && door_left(&conn->door) == 0 && conn->out.bytes == 0);
+           (conn->state == CONN_CLOSING && conn_door_left(conn) == 0 && conn->out.bytes == 0);
 }
 
 /* --- input */
@@ -220,5 +236,13 @@ static inline uint32_t conn_take(struct relay_conn *conn)
 }
 /* All that could be acted on was: an idle connection holds no block. */
 void conn_input_done(struct relay_conn *conn);
+
+/* --- strangers: a bounded number of connections that have not proven who they are */
+/* Refuses the one that has waited longest, which had the most time, where there is no room for one
+ * more. A rank that is expected never has to go: there is a place for each of the `ranks`. */
+void stranger_make_room(struct conn_set *set, uint32_t ranks);
+void stranger_enter(struct relay_conn *conn);
+/* It has proven who it is, or ends. Nothing happens where it is no stranger. */
+void stranger_leave(struct relay_conn *conn);
 
 #endif

@@ -7,7 +7,6 @@
 #include "relay/core/remake.h"
 #include "relay/core/resume.h"
 #include "relay/core/share.h"
-#include "relay/core/stranger.h"
 #include "relay/core/trim.h"
 
 #include <assert.h>

@@ -2,7 +2,6 @@
 #include "relay/core/bounds.h"
 #include "relay/core/forward.h"
 #include "relay/core/saved.h"
-#include "relay/core/stranger.h"
 
 #include <assert.h>
 #include <stdarg.h>

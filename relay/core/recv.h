@@ -1,4 +1,4 @@
-/* One handler a frame, in a file of its name; `body` has the type's fixed size. Payload follows by
+/* One handler a frame; `body` has the type's fixed size. Payload follows by
  * transfer_input. */
 #ifndef RELAY_RECV_H
 #define RELAY_RECV_H

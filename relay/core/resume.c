@@ -1,5 +1,4 @@
 #include "relay/core/resume.h"
-#include "relay/core/stranger.h"
 
 /* All that led to the old connection leads to this one. */
 static void replace(struct relay_conn *conn, const struct relay_conn *old)

@@ -2,9 +2,20 @@
 #ifndef RELAY_INSPECT_CHAIN_H
 #define RELAY_INSPECT_CHAIN_H
 
-#include "relay/inspect/damage.h"
 #include "relay/inspect/image.h"
 #include "relay/log/chain.h"
+
+#define INSPECT_TEXT_MAX 600 /* bytes of what is said of one damage */
+
+/* What is wrong in logs, told one by one to whoever looks. */
+struct inspect_damage {
+    void (*say)(void *ctx, const char *what); /* NULL: they are only counted */
+    void *ctx;
+    uint64_t count;
+};
+
+void inspect_damaged(struct inspect_damage *damage, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 struct inspect_chain {
     const char *what; /* for who reads of damage: whose it is, and which one */

@@ -3,7 +3,9 @@
 #ifndef RELAY_INSPECT_IMAGE_H
 #define RELAY_INSPECT_IMAGE_H
 
+#include "common/cred.h"
 #include "common/err.h"
+#include "relay/core/core.h"
 #include "relay/log/journal.h"
 #include "relay/log/ledger.h"
 
@@ -31,5 +33,11 @@ int inspect_image_open(struct inspect_image *image, const uint8_t *bytes,
 /* The pieces that were found are let go of; the memory is as a relay finds it. */
 void inspect_image_give_up_pieces(struct inspect_image *image);
 void inspect_image_close(struct inspect_image *image);
+
+/* What a relay would make of an image: a core takes it up, in memory, and says what it loses.
+ * `key`: the relay's; it is needed where jobs are of several relays. The image cannot be looked at
+ * any more. Returns 0 or CW_ENOMEM. */
+int inspect_trial(struct inspect_image *image, const uint8_t key[CW_KEY_SIZE],
+                  struct relay_returned *returned, struct cw_err *err);
 
 #endif

@@ -5,7 +5,7 @@
 #include "common/buf.h"
 #include "common/err.h"
 #include "dispatcher/status/log_document.h"
-#include "relay/inspect/trial.h"
+#include "relay/inspect/image.h"
 #include "relay/log/restore.h"
 #include "relay/log/store.h"
 #include "tests/fuzz/fuzz.h"
