@@ -148,6 +148,12 @@ void job_relay_lost(struct job *job, const char *text, uint64_t now_ns)
     snprintf(job->relay_lost, sizeof(job->relay_lost), "%s", text);
 }
 
+static void count_without_init(struct job *job)
+{
+    job->without_init++;
+    job->no_mpi = job->without_init == job->config.ranks;
+}
+
 /* MPI_Init is collective: who ended without it leaves the others waiting for ever. */
 static void check_missing(struct job *job, uint64_t now_ns)
 {
@@ -164,10 +170,11 @@ static void check_missing(struct job *job, uint64_t now_ns)
 
 /* --- slots --- */
 
-static void occupy(struct job *job, struct job_rank *r, uint32_t slot)
+static bool occupy(struct job *job, struct job_rank *r, uint32_t slot)
 {
     job->slot[slot].ranks++;
     r->slot = slot;
+    return true;
 }
 
 static void release(struct job *job, const struct job_rank *r)
@@ -209,9 +216,7 @@ static bool share_slot(struct job *job, struct job_rank *r, uint32_t rounds)
             (!best || s->ranks < best->ranks))
             best = s;
     }
-    if (best)
-        occupy(job, r, (uint32_t)(best - job->slot));
-    return best;
+    return best && occupy(job, r, (uint32_t)(best - job->slot));
 }
 
 /* The next free one from r->slot_first on, first of the host where it was, then of its site, then
@@ -226,21 +231,10 @@ static bool take_slot(struct job *job, struct job_rank *r)
         uint32_t slot = (uint32_t)((r->slot_first + r->slots_tried++) % slots);
         const struct job_slot *s = &job->slot[slot];
 
-        if (s->away || s->ranks > 0 || distance(r, s) != round)
-            continue;
-        occupy(job, r, slot);
-        return true;
+        if (!s->away && s->ranks == 0 && distance(r, s) == round)
+            return occupy(job, r, slot);
     }
     return r->slots_tried++ == rounds * slots && share_slot(job, r, rounds);
-}
-
-/* What a hung process holds may be a host that is out of reach: another slot comes first. */
-static void leave_slot(struct job *job, struct job_rank *r)
-{
-    release(job, r);
-    r->host = job->slot[r->slot].host;
-    r->slot_first = r->slot + (r->remains == JOB_REMAINS_LEAVE);
-    r->slots_tried = 0;
 }
 
 static void fail_without_slot(struct job *job, uint32_t rank, const char *lost, uint64_t now_ns)
@@ -260,6 +254,19 @@ static void fail_without_slot(struct job *job, uint32_t rank, const char *lost, 
         rank, r->program, r->why, r->why[0] && lost[0] ? ", " : "", lost, away, job->slots,
         elsewhere && !job->config.any_site ? ", or restart at other sites with --restart-at grid"
                                            : "");
+}
+
+/* What a hung process holds may be a host that is out of reach: another slot comes first. */
+static void move(struct job *job, uint32_t rank, const char *lost, uint64_t now_ns)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    release(job, r);
+    r->host = job->slot[r->slot].host;
+    r->slot_first = r->slot + (r->remains == JOB_REMAINS_LEAVE);
+    r->slots_tried = 0;
+    if (!take_slot(job, r))
+        fail_without_slot(job, rank, lost, now_ns);
 }
 
 /* --- crashes and restarts --- */
@@ -317,10 +324,8 @@ static void decide(struct job *job, uint32_t rank, uint64_t now_ns)
         r->backoff_ns = next_backoff(r);
         r->restarts++;
         r->start_ns = now_ns + r->backoff_ns;
-        leave_slot(job, r);
         due(job, r->start_ns);
-        if (!take_slot(job, r))
-            fail_without_slot(job, rank, "", now_ns);
+        move(job, rank, "", now_ns);
     }
 }
 
@@ -468,19 +473,16 @@ static void suspect(struct job *job, uint32_t rank, const char *text, uint64_t n
 }
 
 /* Signals that come from outside say nothing of the program. */
-static bool is_own_fault(int signal_number)
+bool job_is_own_fault(int status)
 {
     static const int foreign[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGSTOP};
 
+    if (!WIFSIGNALED(status))
+        return WEXITSTATUS(status) != 0;
     for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
-        if (signal_number == foreign[i])
+        if (WTERMSIG(status) == foreign[i])
             return false;
     return true;
-}
-
-bool job_is_own_fault(int status)
-{
-    return WIFSIGNALED(status) ? is_own_fault(WTERMSIG(status)) : WEXITSTATUS(status) != 0;
 }
 
 void job_rank_from_image(struct job *job, uint32_t rank, uint64_t event)
@@ -510,15 +512,14 @@ static void start_from_something_else(struct job *job, uint32_t rank, uint64_t n
     r->down_due = true;
     r->remains = JOB_REMAINS_NOTHING;
     r->start_ns = now_ns;
-    leave_slot(job, r);
     due(job, now_ns);
-    if (!take_slot(job, r))
-        fail_without_slot(job, rank, "", now_ns);
+    move(job, rank, "", now_ns);
 }
 
-static void killed(struct job *job, uint32_t rank, int signal_number, uint64_t now_ns)
+static void killed(struct job *job, uint32_t rank, int status, uint64_t now_ns)
 {
     struct job_rank *r = &job->rank[rank];
+    int signal_number = WTERMSIG(status);
 
     set_why(r, "was killed by signal %d (%s)", signal_number, strsignal(signal_number));
     if (signal_number < 64 && job->passed_on >> signal_number & 1) {
@@ -526,7 +527,7 @@ static void killed(struct job *job, uint32_t rank, int signal_number, uint64_t n
         job_fail(job, 128 + signal_number, now_ns, "rank %u (%s) %s", rank, r->program, r->why);
         return;
     }
-    r->fault = is_own_fault(signal_number) ? signal_number : 0;
+    r->fault = job_is_own_fault(status) ? signal_number : 0;
     crash(job, rank, JOB_REMAINS_NOTHING, 128 + signal_number, now_ns);
 }
 
@@ -545,8 +546,7 @@ static void exited(struct job *job, uint32_t rank, int code, uint64_t now_ns)
         snprintf(job->reason, sizeof(job->reason), "rank %u (%s) exited with code %d", rank,
                  r->program, code);
     } else if (code == 0 && !r->called_init) {
-        job->without_init++;
-        job->no_mpi = job->without_init == job->config.ranks;
+        count_without_init(job);
         check_missing(job, now_ns);
     } else if (code == 0 && !r->called_finalize) {
         job_fail(job, 1, now_ns, "rank %u (%s) called MPI_Init and ended without MPI_Finalize",
@@ -560,7 +560,7 @@ void job_rank_ended(struct job *job, uint32_t rank, int status, uint64_t now_ns)
     if (job->rank[rank].not_restored)
         start_from_something_else(job, rank, now_ns);
     else if (WIFSIGNALED(status))
-        killed(job, rank, WTERMSIG(status), now_ns);
+        killed(job, rank, status, now_ns);
     else if (WEXITSTATUS(status) == CW_EXIT_DEVICE && job->rank[rank].told_lost)
         crash_without_relay(job, rank, JOB_REMAINS_NOTHING, now_ns);
     else
@@ -579,9 +579,7 @@ static void move_away(struct job *job, uint32_t rank, const char *text, uint64_t
         r->remains = JOB_REMAINS_LEAVE;
         set_why(r, "%s", text);
     }
-    leave_slot(job, r);
-    if (!take_slot(job, r))
-        fail_without_slot(job, rank, out_of_reach ? "" : text, now_ns);
+    move(job, rank, out_of_reach ? "" : text, now_ns);
 }
 
 static void host_died(struct job *job, const struct life_event *event, uint64_t now_ns)
@@ -805,9 +803,9 @@ static bool is_done(const struct job *job)
     return job->running + job->starting == 0 && (job->ending || job->down == 0);
 }
 
-static bool watches_life(const struct job *job)
+static uint64_t earlier(uint64_t a, uint64_t b)
 {
-    return job->config.recover && job->config.alive_timeout_ns && job->running && !job->ending;
+    return a < b ? a : b;
 }
 
 uint64_t job_deadline_ns(const struct job *job)
@@ -816,13 +814,13 @@ uint64_t job_deadline_ns(const struct job *job)
 
     if (is_done(job))
         return UINT64_MAX;
-    if (job->kill_at_ns && job->running + job->starting > 0 && job->kill_at_ns < first)
-        first = job->kill_at_ns;
-    if (job->relay_lost_ns && !job->ending && job->relay_lost_ns < first)
-        first = job->relay_lost_ns;
+    if (job->kill_at_ns && job->running + job->starting > 0)
+        first = earlier(first, job->kill_at_ns);
+    if (job->relay_lost_ns && !job->ending)
+        first = earlier(first, job->relay_lost_ns);
     /* more often than needed, so that a longer pause is known to be our own */
-    if (watches_life(job) && job->seen_ns + job->config.alive_timeout_ns / 4 < first)
-        first = job->seen_ns + job->config.alive_timeout_ns / 4;
+    if (job->config.recover && job->config.alive_timeout_ns && job->running && !job->ending)
+        first = earlier(first, job->seen_ns + job->config.alive_timeout_ns / 4);
     return first;
 }
 
@@ -869,10 +867,8 @@ void job_rank_ended_before(struct job *job, uint32_t rank, bool used_mpi)
     r->called_init = r->called_finalize = used_mpi;
     set_state(job, rank, JOB_RANK_ENDED);
     release(job, r);
-    if (used_mpi)
-        return;
-    job->without_init++;
-    job->no_mpi = job->without_init == job->config.ranks;
+    if (!used_mpi)
+        count_without_init(job);
 }
 
 /* --- for people --- */

@@ -70,14 +70,9 @@ static void on_asked(void *ctx, uint32_t rank, const struct pmi_request *request
         return;
     if (request->what >= PMI_KEPT)
         keep_request(&io->of_rank[rank], request);
-    if (request->what == PMI_INIT)
-        events->initialized(io->config.ctx, rank);
-    else if (request->what == PMI_FINALIZE)
-        events->finalized(io->config.ctx, rank);
-    else if (request->what == PMI_ABORT)
-        events->aborted(io->config.ctx, rank, request->code);
-    else if (request->what == PMI_FENCE && !io->of_rank[rank].has_device)
+    if (request->what == PMI_FENCE && !io->of_rank[rank].has_device)
         events->without_device(io->config.ctx, rank);
+    events->asked(io->config.ctx, rank, request);
 }
 
 static void on_forgotten(void *ctx, uint32_t rank)
@@ -258,14 +253,9 @@ void rank_io_replay(struct rank_io *io, const struct job_state_record *record)
     io->replaying = false;
 }
 
-void rank_io_hear_pmi(struct rank_io *io, uint32_t rank)
+void rank_io_hear(struct rank_io *io, uint32_t rank)
 {
     hear_pmi(&io->of_rank[rank], RANK_IO_READS_HEARD);
-}
-
-void rank_io_hear_reports(struct rank_io *io, uint32_t rank)
-{
-    hear_control(&io->of_rank[rank], RANK_IO_READS_HEARD);
 }
 
 void rank_io_close(struct rank_io *io, uint32_t rank)

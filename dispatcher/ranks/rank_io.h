@@ -7,6 +7,7 @@
 
 #include "common/setup.h"
 #include "dispatcher/channels/channel.h"
+#include "dispatcher/pmi/pmi.h"
 #include "dispatcher/state/state_file.h"
 
 #define RANK_IO_READS_A_TURN 16u  /* of one descriptor, in a turn of the loop */
@@ -16,9 +17,7 @@ struct rank_io;
 
 /* All in the job's loop, or from inside the functions below. */
 struct rank_io_events {
-    void (*initialized)(void *ctx, uint32_t rank);
-    void (*finalized)(void *ctx, uint32_t rank);
-    void (*aborted)(void *ctx, uint32_t rank, int exit_code);
+    void (*asked)(void *ctx, uint32_t rank, const struct pmi_request *request);
     /* It enters its first barrier, and its R-device has not read its setup: there is none. */
     void (*without_device)(void *ctx, uint32_t rank);
     /* Another process of it could not be told the same about published names. */
@@ -54,8 +53,7 @@ void rank_io_open(struct rank_io *io, struct cw_process process, uint32_t number
 void rank_io_replay(struct rank_io *io, const struct job_state_record *record);
 
 /* Takes what it has said until now. */
-void rank_io_hear_pmi(struct rank_io *io, uint32_t rank);
-void rank_io_hear_reports(struct rank_io *io, uint32_t rank);
+void rank_io_hear(struct rank_io *io, uint32_t rank);
 
 /* Its process is of no interest any more. */
 void rank_io_close(struct rank_io *io, uint32_t rank);

@@ -1,7 +1,6 @@
 #include "dispatcher/run/driver.h"
 #include "common/clock.h"
 #include "dispatcher/launch/children.h"
-#include "dispatcher/pmi/pmi.h"
 #include "dispatcher/run/fault_injection.h"
 #include "dispatcher/run/finish.h"
 #include "dispatcher/run/host_news.h"
@@ -45,29 +44,21 @@ static uint64_t now_of(const struct driver *d)
 
 /* --- what the processes of ranks say --- */
 
-static void on_initialized(void *ctx, uint32_t rank)
+static void on_asked(void *ctx, uint32_t rank, const struct pmi_request *request)
 {
     struct driver *d = ctx;
 
-    log_verbose(&d->parts.log, "rank %u has called MPI_Init", rank);
-    job_rank_initialized(&d->job, rank, now_of(d));
-    imaging_look(d->parts.imaging, rank);
-}
-
-static void on_finalized(void *ctx, uint32_t rank)
-{
-    struct driver *d = ctx;
-
-    log_verbose(&d->parts.log, "rank %u has called MPI_Finalize", rank);
-    job_rank_finalized(&d->job, rank);
-    imaging_look(d->parts.imaging, rank);
-}
-
-static void on_aborted(void *ctx, uint32_t rank, int exit_code)
-{
-    struct driver *d = ctx;
-
-    job_aborted(&d->job, rank, exit_code, now_of(d));
+    if (request->what == PMI_INIT) {
+        log_verbose(&d->parts.log, "rank %u has called MPI_Init", rank);
+        job_rank_initialized(&d->job, rank, now_of(d));
+        imaging_look(d->parts.imaging, rank);
+    } else if (request->what == PMI_FINALIZE) {
+        log_verbose(&d->parts.log, "rank %u has called MPI_Finalize", rank);
+        job_rank_finalized(&d->job, rank);
+        imaging_look(d->parts.imaging, rank);
+    } else if (request->what == PMI_ABORT) {
+        job_aborted(&d->job, rank, request->code, now_of(d));
+    }
 }
 
 static void on_without_device(void *ctx, uint32_t rank)
@@ -201,9 +192,8 @@ static void on_no_report(void *ctx, uint32_t rank)
                 "rank %u wrote something else than a report to its control descriptor", rank);
 }
 
-static const struct rank_io_events rank_io_events = {on_initialized,    on_finalized, on_aborted,
-                                                     on_without_device, on_forgotten, on_broken,
-                                                     on_report,         on_no_report};
+static const struct rank_io_events rank_io_events = {on_asked,  on_without_device, on_forgotten,
+                                                     on_broken, on_report,         on_no_report};
 
 /* --- what becomes of the processes of ranks --- */
 
@@ -225,10 +215,9 @@ static void on_started(void *ctx, const struct remote_process *process)
                          ? NULL
                          : agents_name(d->parts.agents, d->slots[d->job_ranks[rank].slot].host));
     imaging_started(d->parts.imaging, rank, image);
-    outputs_restart(d->parts.outputs, rank, image);
     if (image) /* it has called MPI_Init, which its image knows of */
         job_rank_initialized(&d->job, rank, now_of(d));
-    if (outputs_open(d->parts.outputs, rank, process->channel + LAUNCH_STDOUT, &err) < 0)
+    if (outputs_open(d->parts.outputs, rank, image, process->channel + LAUNCH_STDOUT, &err) < 0)
         job_fail(&d->job, 1, now_of(d), "%s", err.text);
 }
 
@@ -241,8 +230,7 @@ static void on_start_failed(void *ctx, uint32_t rank, const struct cw_err *err)
 static void hear_out(struct driver *d, uint32_t rank)
 {
     relays_hear(d->parts.relays, relays_home(d->parts.relays, rank));
-    rank_io_hear_pmi(d->parts.rank_io, rank);
-    rank_io_hear_reports(d->parts.rank_io, rank);
+    rank_io_hear(d->parts.rank_io, rank);
     rank_io_close(d->parts.rank_io, rank);
     status_source_set_pid(d->parts.status, rank, 0);
 }
@@ -257,7 +245,7 @@ static void hear_aborts(struct driver *d, uint32_t rank, int status)
         (!r->called_init && WEXITSTATUS(status) == 0))
         return;
     for (uint32_t other = 0; other < d->parts.options->ranks; other++)
-        rank_io_hear_pmi(d->parts.rank_io, other);
+        rank_io_hear(d->parts.rank_io, other);
 }
 
 static void on_ended(void *ctx, uint32_t rank, int status)
@@ -306,9 +294,8 @@ static const struct remote_events remote_events = {on_started, on_start_failed, 
 static void detach(struct driver *d, const struct job_order *order)
 {
     log_rank_down(&d->parts.log, now_of(d), order, d->status[order->process.rank]);
-    rank_io_hear_pmi(d->parts.rank_io, order->process.rank);
     for (uint32_t rank = 0; rank < d->parts.options->ranks; rank++)
-        rank_io_hear_reports(d->parts.rank_io, rank);
+        rank_io_hear(d->parts.rank_io, rank);
     rank_io_close(d->parts.rank_io, order->process.rank);
     status_source_set_pid(d->parts.status, order->process.rank, 0);
     remote_detach(d->parts.remote, order->process, order->remains == JOB_REMAINS_KILL);

@@ -154,17 +154,18 @@ static size_t drop_printed(struct output_stream *stream, const char *bytes, size
     return at;
 }
 
-static void count_printed(struct output_stream *stream, const char *bytes, size_t size)
+/* Counts lines, and the bytes of the one that is not complete. */
+static void count(uint64_t *lines, uint64_t *line_bytes, const char *bytes, size_t size)
 {
     const char *end = bytes + size;
     const char *newline;
 
     while ((newline = memchr(bytes, '\n', (size_t)(end - bytes)))) {
-        stream->lines++;
-        stream->line_bytes = 0;
+        ++*lines;
+        *line_bytes = 0;
         bytes = newline + 1;
     }
-    stream->line_bytes += (size_t)(end - bytes);
+    *line_bytes += (size_t)(end - bytes);
 }
 
 /* Output of the rank, from anywhere behind what is used of the buffer. */
@@ -178,7 +179,7 @@ static void take_output(struct output_stream *stream, const char *bytes, size_t 
         if (!is_dropping(stream))
             stream->partial_ns = 0; /* only now could the line have been completed */
     }
-    count_printed(stream, bytes, size);
+    count(&stream->lines, &stream->line_bytes, bytes, size);
     if (size)
         memmove(stream->buffer + stream->used, bytes, size);
     stream->used += size;
@@ -304,15 +305,14 @@ static void close_pipe(struct output_stream *stream)
 void output_stream_interrupt(struct output_stream *stream, bool at_once)
 {
     stream->interrupted = true;
-    stream->image = 0;
     if (at_once)
         close_pipe(stream);
 }
 
 /* What the process prints from its place on, and has been printed. */
-static void drop_from_place(struct output_stream *stream)
+static void drop_from_place(struct output_stream *stream, uint32_t number)
 {
-    const uint64_t *at = places_at(stream->places, stream->image, stream->in);
+    const uint64_t *at = places_at(stream->places, number, stream->in);
 
     stream->drop_lines = stream->drop_bytes = 0;
     if (!at)
@@ -325,20 +325,13 @@ static void drop_from_place(struct output_stream *stream)
         stream->partial_ns = 0;
 }
 
-void output_stream_resume(struct output_stream *stream, struct channel *from)
+void output_stream_resume(struct output_stream *stream, struct channel *from, uint32_t number)
 {
     assert(stream->interrupted);
     close_pipe(stream);
     stream->from = from;
     stream->interrupted = false;
-    drop_from_place(stream);
-}
-
-void output_stream_go_on_from(struct output_stream *stream, uint32_t number)
-{
-    stream->image = number;
-    if (!stream->interrupted)
-        drop_from_place(stream);
+    drop_from_place(stream, number);
 }
 
 void output_stream_return(struct output_stream *stream, uint64_t lines, uint64_t line_bytes)
@@ -477,19 +470,6 @@ static size_t passable(const struct output_stream *stream, uint64_t now_ns)
     return newline ? (size_t)(newline - stream->buffer) + 1 : 0;
 }
 
-static void count_passed_on(struct output_stream *stream, const char *bytes, size_t size)
-{
-    const char *end = bytes + size;
-    const char *newline;
-
-    while ((newline = memchr(bytes, '\n', (size_t)(end - bytes)))) {
-        stream->printed++;
-        stream->printed_bytes = 0;
-        bytes = newline + 1;
-    }
-    stream->printed_bytes += (size_t)(end - bytes);
-}
-
 /* Whoever wants to know hears of it on both sides: this process may be killed between. */
 static ssize_t print(struct output_stream *stream, const char *bytes, size_t size, uint64_t now_ns,
                      struct cw_err *err)
@@ -500,7 +480,7 @@ static ssize_t print(struct output_stream *stream, const char *bytes, size_t siz
         stream->printing(stream, false);
     n = stream_write(stream, bytes, size, now_ns, err);
     if (n > 0)
-        count_passed_on(stream, bytes, (size_t)n);
+        count(&stream->printed, &stream->printed_bytes, bytes, (size_t)n);
     if (stream->printing)
         stream->printing(stream, true);
     return n;
@@ -529,37 +509,25 @@ static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err 
     return CW_OK;
 }
 
-static int read_some(struct output_stream *stream, uint32_t reads, uint64_t now_ns,
-                     struct cw_err *err)
+int output_stream_read(struct output_stream *stream, uint32_t reads, uint64_t now_ns,
+                       struct cw_err *err)
 {
     for (uint32_t i = 0; i < reads && output_stream_wants_input(stream); i++) {
         ssize_t n = channel_read(stream->from, stream->buffer + stream->used + stream->held,
                                  OUTPUT_LINE_MAX - stream->used);
 
-        if (n < 0) {
-            pipe_is_empty(stream, now_ns);
-            break;
-        }
-        if (n == 0) {
-            pipe_is_empty(stream, now_ns);
-            close_pipe(stream);
-        } else {
+        if (n > 0)
             take_in(stream, (size_t)n);
-        }
+        else
+            pipe_is_empty(stream, now_ns);
+        if (n < 0)
+            break;
+        if (n == 0)
+            close_pipe(stream);
         if (pass_on(stream, now_ns, err) < 0)
             return err->code;
     }
     return CW_OK;
-}
-
-int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
-{
-    return read_some(stream, OUTPUT_READS_A_TURN, now_ns, err);
-}
-
-int output_stream_drain(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
-{
-    return read_some(stream, OUTPUT_READS_DRAIN, now_ns, err);
 }
 
 bool output_stream_add(struct output_stream *stream, const char *text, size_t size)

@@ -22,7 +22,7 @@
 /* Of one stream in a turn of the loop, which has others to hear; with tags each write is a line. */
 #define OUTPUT_READS_A_TURN 4u
 #define OUTPUT_WRITES_A_TURN 512u
-/* Of what a process has left in its pipe, which holds up to 1 MiB. */
+/* Of what a process that has ended or marked an image has left in its pipe, of up to 1 MiB. */
 #define OUTPUT_READS_DRAIN 64u
 
 struct output_stream;
@@ -66,7 +66,6 @@ struct output_stream {
     struct places *places; /* borrowed; lines before, and bytes of the next one */
     enum place_in in;
     uint32_t awaited; /* the image whose mark is in the pipe, or else will not come; 0: none */
-    uint32_t image;   /* that the process goes on from; 0: none */
 
     /* Called before something is written to the sink, and when it is counted as printed, or was
      * not. NULL: nobody wants to know. */
@@ -118,13 +117,9 @@ void output_stream_await(struct output_stream *stream, uint32_t number);
 void output_stream_interrupt(struct output_stream *stream, bool at_once);
 
 /* Another incarnation prints to `from`, which is taken over; the pipe of the one before is closed.
- * What was read from the ones before is dropped from it when it comes again. */
-void output_stream_resume(struct output_stream *stream, struct channel *from);
-
-/* It goes on from this image; 0: from its beginning. Called before or after output_stream_resume,
- * but before anything is read; what was said last since output_stream_interrupt counts, and the
- * beginning when nothing was. Of an image without a place nothing is dropped. */
-void output_stream_go_on_from(struct output_stream *stream, uint32_t number);
+ * It goes on from this image, or from its beginning (0): what was read from the ones before is
+ * dropped from it when it comes again. Of an image without a place nothing is dropped. */
+void output_stream_resume(struct output_stream *stream, struct channel *from, uint32_t number);
 
 /* It has printed so much before it was opened, without a process until now, as if it was
  * interrupted. */
@@ -145,15 +140,12 @@ bool output_stream_holds(const struct output_stream *stream);
 /* True when the stream should be watched for input. */
 bool output_stream_wants_input(const struct output_stream *stream);
 
-/* Reads what there is, at most OUTPUT_READS_A_TURN times, and passes it on, in at most
+/* Reads what there is, at most `reads` times, and passes it on, each time in at most
  * OUTPUT_WRITES_A_TURN pieces; at the end of the pipe it is closed.
  * Errors: CW_ESYS (the sink cannot be written, naming it and the rank), CW_ECLOSED (nobody reads it
  * any more). */
-int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_err *err);
-
-/* Likewise all that there is, for a process that has ended or marked an image: at most
- * OUTPUT_READS_DRAIN times. */
-int output_stream_drain(struct output_stream *stream, uint64_t now_ns, struct cw_err *err);
+int output_stream_read(struct output_stream *stream, uint32_t reads, uint64_t now_ns,
+                       struct cw_err *err);
 
 /* Of a stream without a pipe: what is to be passed on, by output_stream_tick. False: there is no
  * room for it. */

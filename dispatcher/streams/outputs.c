@@ -125,27 +125,25 @@ static void check(struct one *one, int code, const struct cw_err *err)
     one->of->config.failed(one->of->config.ctx, err);
 }
 
-typedef int reader(struct output_stream *stream, uint64_t now_ns, struct cw_err *err);
-
-static void read_by(struct one *one, reader *read)
+static void read_times(struct one *one, uint32_t reads)
 {
-    struct loop *loop = one->of->config.loop;
     struct cw_err err = {0};
 
     if (!one->stream.from)
         return;
-    check(one, read(&one->stream, loop_now_ns(loop), &err), &err);
+    check(one, output_stream_read(&one->stream, reads, loop_now_ns(one->of->config.loop), &err),
+          &err);
     update(one);
 }
 
 static void read_one(void *ctx)
 {
-    read_by(ctx, output_stream_read);
+    read_times(ctx, OUTPUT_READS_A_TURN);
 }
 
 static void drain_one(struct one *one)
 {
-    read_by(one, output_stream_drain);
+    read_times(one, OUTPUT_READS_DRAIN);
 }
 
 static void tick(void *ctx)
@@ -263,7 +261,7 @@ static int open_first(struct one *one, uint32_t rank, int which, struct channel 
     return CW_OK;
 }
 
-int outputs_open(struct outputs *o, uint32_t rank, struct channel *const from[2],
+int outputs_open(struct outputs *o, uint32_t rank, uint32_t number, struct channel *const from[2],
                  struct cw_err *err)
 {
     for (int which = 0; which < 2; which++) {
@@ -271,7 +269,7 @@ int outputs_open(struct outputs *o, uint32_t rank, struct channel *const from[2]
 
         if (one->stream.interrupted) {
             drain_one(one);
-            output_stream_resume(&one->stream, from[which]);
+            output_stream_resume(&one->stream, from[which], number);
         } else if (open_first(one, rank, which, from[which], err) < 0) {
             if (which == 0)
                 channel_close(from[1]);
@@ -373,12 +371,6 @@ bool outputs_are_through(const struct outputs *o, uint32_t rank)
 
     return is_through(&one[0]) && is_through(&one[1]) && !one[0].stream.interrupted &&
            !one[1].stream.interrupted;
-}
-
-void outputs_restart(struct outputs *o, uint32_t rank, uint32_t number)
-{
-    for (int which = 0; which < 2; which++)
-        output_stream_go_on_from(&of_rank(o, rank)[which].stream, number);
 }
 
 /* --- the end --- */

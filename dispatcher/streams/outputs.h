@@ -34,9 +34,10 @@ struct outputs_config {
 struct outputs *outputs_new(const struct outputs_config *config, struct cw_err *err);
 void outputs_free(struct outputs *outputs); /* NULL is allowed */
 
-/* A process of the rank has started: takes over what it prints. Errors: CW_ENOMEM, CW_ESYS. */
-int outputs_open(struct outputs *outputs, uint32_t rank, struct channel *const from[2],
-                 struct cw_err *err);
+/* A process of the rank has started, which goes on from this image, or from its beginning (0):
+ * takes over what it prints. Errors: CW_ENOMEM, CW_ESYS. */
+int outputs_open(struct outputs *outputs, uint32_t rank, uint32_t number,
+                 struct channel *const from[2], struct cw_err *err);
 
 /* Bytes for output marks (docs/protocol.md, "Images"): secret, and the first one, for which all
  * that ranks print is searched, is in no text. */
@@ -64,11 +65,6 @@ void outputs_set_mark(struct outputs *outputs, const uint8_t mark[CW_MARK_SIZE])
  * not come on that stream, which is the rank's no more: the image's place is at its end. While
  * nobody takes what the rank has printed it has none: its mark is behind that. */
 void outputs_settle(struct outputs *outputs, uint32_t rank, uint32_t number);
-
-/* The next process of the rank, for which outputs_open is yet to be called or has just been, goes
- * on from this image, which has its place; 0: from its beginning. What was said last since
- * outputs_interrupt counts, and the beginning when nothing was. */
-void outputs_restart(struct outputs *outputs, uint32_t rank, uint32_t number);
 
 /* The rank has crashed, and another process will go on; `at_once`: it may still live. */
 void outputs_interrupt(struct outputs *outputs, uint32_t rank, bool at_once);

@@ -193,7 +193,7 @@ static void print(struct printing *p, const void *bytes, size_t size, bool text)
         p->size += size;
     }
     must(channel_put(p->rank, bytes, size, &err) == CW_OK);
-    must(output_stream_read(&p->stream, 1, &err) == CW_OK);
+    must(output_stream_read(&p->stream, OUTPUT_READS_A_TURN, 1, &err) == CW_OK);
 }
 
 static void print_mark(struct printing *p)
@@ -256,7 +256,7 @@ static void take_output(const uint8_t *data, size_t size)
     print_all(&p, data, size);
     channel_end(p.rank);
     channel_leave(p.rank);
-    must(output_stream_read(&p.stream, 2, &err) == CW_OK);
+    must(output_stream_read(&p.stream, OUTPUT_READS_A_TURN, 2, &err) == CW_OK);
     output_stream_give_up(&p.stream);
     must(output_stream_tick(&p.stream, 3 * OUTPUT_PARTIAL_NS, &err) == CW_OK);
     must(pread(p.out_fd, got, sizeof(got), 0) == (ssize_t)p.size);

@@ -275,7 +275,7 @@ TEST(counted_at_once)
     stream.printing = on_printing;
     CU_ASSERT_EQUAL(said_put(&rank, "a\nb\nc\n", 6), 6);
     CU_ASSERT_FALSE(sink.dirty);
-    CU_ASSERT_EQUAL(output_stream_read(&stream, 1, &err), CW_OK);
+    CU_ASSERT_EQUAL(output_stream_read(&stream, OUTPUT_READS_A_TURN, 1, &err), CW_OK);
     CU_ASSERT_EQUAL(heard.done, 3);
     for (int i = 1; i <= heard.done; i++) {
         CU_ASSERT_EQUAL(heard.printed[i], (uint64_t)i);

@@ -106,7 +106,7 @@ static void shows(struct line *l, const char *text)
 
 static void step(struct line *l, uint64_t now_ns)
 {
-    CU_ASSERT_EQUAL(output_stream_read(&l->stream, now_ns, &err), CW_OK);
+    CU_ASSERT_EQUAL(output_stream_read(&l->stream, OUTPUT_READS_A_TURN, now_ns, &err), CW_OK);
 }
 
 static void tick(struct line *l, uint64_t now_ns)
@@ -397,7 +397,7 @@ TEST(nobody_reads_any_more)
     open_line(&l, false);
     close(l.reader_fd);
     print(&l, "lost\n");
-    CU_ASSERT_EQUAL(output_stream_read(&l.stream, NOW, &err), CW_ECLOSED);
+    CU_ASSERT_EQUAL(output_stream_read(&l.stream, OUTPUT_READS_A_TURN, NOW, &err), CW_ECLOSED);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "rank 3 to standard output: Broken pipe"));
     l.reader_fd = -1;
     close_line(&l);
@@ -413,7 +413,7 @@ TEST(disk_is_full)
     open_stream(&l, false, 3);
     l.reader_fd = -1;
     print(&l, "lost\n");
-    CU_ASSERT_EQUAL(output_stream_read(&l.stream, NOW, &err), CW_ESYS);
+    CU_ASSERT_EQUAL(output_stream_read(&l.stream, OUTPUT_READS_A_TURN, NOW, &err), CW_ESYS);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "rank 3 to /dev/full: No space left on device"));
     close_line(&l);
 }
@@ -444,7 +444,7 @@ TEST(files)
     CU_ASSERT_EQUAL_FATAL(output_sink_open_file(&l.sink, dir, 7, "out", false, &err), CW_OK);
     open_stream(&l, true, 7);
     print(&l, "lost\n");
-    CU_ASSERT_EQUAL(output_stream_read(&l.stream, NOW, &err), CW_ESYS);
+    CU_ASSERT_EQUAL(output_stream_read(&l.stream, OUTPUT_READS_A_TURN, NOW, &err), CW_ESYS);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
     l.reader_fd = -1;
     close_line(&l);
@@ -486,7 +486,7 @@ static void replace(struct line *l)
     CU_ASSERT_FALSE(output_stream_wants_input(&l->stream));
     said_close(&l->rank);
     said_open(&l->rank, NULL, false);
-    output_stream_resume(&l->stream, l->rank.channel);
+    output_stream_resume(&l->stream, l->rank.channel, 0);
 }
 
 TEST(lines_come_once)
@@ -600,12 +600,12 @@ TEST(read_after_the_crash)
     shows(&l, "one\ntwo\n");
     said_close(&l.rank);
     said_open(&second, NULL, false);
-    output_stream_resume(&l.stream, second.channel);
+    output_stream_resume(&l.stream, second.channel, 0);
     CU_ASSERT_EQUAL(said_put(&second, again, strlen(again)), strlen(again));
     said_end(&second);
     output_stream_interrupt(&l.stream, false); /* this time nobody reads it in time */
     said_open(&l.rank, NULL, false);
-    output_stream_resume(&l.stream, l.rank.channel);
+    output_stream_resume(&l.stream, l.rank.channel, 0);
     said_close(&second);
     print(&l, "one\ntwo\nthree\nfour\n");
     step(&l, NOW);

@@ -31,23 +31,13 @@ static void tell(const char *what, uint32_t rank)
     snprintf(story + size, sizeof(story) - size, "%u %s\n", rank, what);
 }
 
-static void on_initialized(void *ctx, uint32_t rank)
+static void on_asked(void *ctx, uint32_t rank, const struct pmi_request *request)
 {
     (void)ctx;
-    tell("initialized", rank);
-}
-
-static void on_finalized(void *ctx, uint32_t rank)
-{
-    (void)ctx;
-    tell("finalized", rank);
-}
-
-static void on_aborted(void *ctx, uint32_t rank, int exit_code)
-{
-    (void)ctx;
-    (void)exit_code;
-    tell("aborted", rank);
+    if (request->what == PMI_INIT)
+        tell("initialized", rank);
+    else if (request->what == PMI_FINALIZE)
+        tell("finalized", rank);
 }
 
 static void on_without_device(void *ctx, uint32_t rank)
@@ -76,7 +66,7 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
         tell(places_at(&places[rank], report->image.number, PLACE_PMI) ? "with a place" : "without",
              rank);
     if (closes) {
-        rank_io_hear_pmi(io, rank);
+        rank_io_hear(io, rank);
         rank_io_close(io, rank);
     }
 }
@@ -87,9 +77,8 @@ static void on_no_report(void *ctx, uint32_t rank)
     tell("no report", rank);
 }
 
-static const struct rank_io_events events = {on_initialized,    on_finalized, on_aborted,
-                                             on_without_device, on_forgotten, on_broken,
-                                             on_report,         on_no_report};
+static const struct rank_io_events events = {on_asked,  on_without_device, on_forgotten,
+                                             on_broken, on_report,         on_no_report};
 
 static void say_device(uint32_t rank)
 {
@@ -193,7 +182,7 @@ TEST(image_before_a_request)
         take_image(0, 1);
         ask(0, BARRIER);
         if (which)
-            rank_io_hear_pmi(io, 0);
+            rank_io_hear(io, 0);
         else
             turns();
         tells("0 report\n0 with a place\n");
@@ -241,7 +230,7 @@ TEST(report_that_closes)
     closes = true;
     take_image(0, 1);
     ask(0, "cmd=finalize\n");
-    rank_io_hear_pmi(io, 0);
+    rank_io_hear(io, 0);
     turns();
     tells("0 report\n0 with a place\n0 finalized\n");
     close_io();
@@ -280,7 +269,7 @@ TEST(report_before_the_end)
     start(0, 1, true);
     CU_ASSERT_EQUAL(said_put(&control[0], bytes, size), size);
     said_end(&control[0]);
-    rank_io_hear_reports(io, 0);
+    rank_io_hear(io, 0);
     tells("0 report\n");
     close_io();
 }
@@ -298,7 +287,7 @@ TEST(talks_without_end)
     loop_turn(loop, cw_clock_ns());
     heard = (uint32_t)(strlen(story) / strlen("0 report\n"));
     CU_ASSERT_EQUAL(heard, RANK_IO_READS_A_TURN);
-    rank_io_hear_reports(io, 0);
+    rank_io_hear(io, 0);
     heard = (uint32_t)(strlen(story) / strlen("0 report\n"));
     CU_ASSERT_EQUAL(heard, 2 * RANK_IO_READS_A_TURN);
     close_io();
