@@ -68,7 +68,8 @@ static const struct {
               [STDIN_FILE] = FIELD(stdin_file),
               [PLACE] = FIELD(place)};
 
-static const uint8_t fields_of[JOB_STATE_TYPES][FIELDS_MAX + 1] = {
+/* Also of a type behind them all, which has none. */
+static const uint8_t fields_of[JOB_STATE_TYPES + 1][FIELDS_MAX + 1] = {
     [JOB_STATE_JOB] = {ID, KEY, RANK},
     [JOB_STATE_ARGUMENT] = {TEXT},
     [JOB_STATE_VARIABLE] = {TEXT},
