@@ -8,10 +8,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#ifndef CAUSEWAY_VERSION
-#define CAUSEWAY_VERSION "unknown"
-#endif
-
 /* sshd(8): "client ip-address, client port number, server ip-address, and server port number" */
 static void get_addresses(struct greeting_hello *hello)
 {

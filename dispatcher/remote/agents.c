@@ -14,10 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef CAUSEWAY_VERSION
-#define CAUSEWAY_VERSION "unknown"
-#endif
-
 /* A way to an agent: a launcher's process, and the connection that it leads to. */
 struct way {
     struct agent *of;

@@ -48,7 +48,7 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
     char text[CW_ERR_TEXT_MAX];
 
     log_notice(&n->parts->log, "%s; it is lost", err->text);
-    log_host(&n->parts->log, now_of(n), JOB_EVENT_HOST_LOST, name_of(n, host), err->text);
+    log_host(&n->parts->log, now_of(n), "host_lost", name_of(n, host), err->text);
     snprintf(text, sizeof(text), "was on host %s, which is lost", name_of(n, host));
     tell(n, LIFE_DEAD, host, text);
 }
@@ -56,7 +56,7 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
 static void use_again(struct host_news *n, uint32_t host)
 {
     log_notice(&n->parts->log, "host %s is there again", name_of(n, host));
-    log_host(&n->parts->log, now_of(n), JOB_EVENT_HOST_BACK, name_of(n, host), NULL);
+    log_host(&n->parts->log, now_of(n), "host_back", name_of(n, host), NULL);
     tell(n, LIFE_BACK, host, NULL);
 }
 
@@ -75,7 +75,7 @@ static void on_suspended(void *ctx, uint32_t host, const struct cw_err *err)
     struct host_news *n = ctx;
 
     log_verbose(&n->parts->log, "host %s: %s; connecting again", name_of(n, host), err->text);
-    log_host(&n->parts->log, now_of(n), JOB_EVENT_HOST_SUSPENDED, name_of(n, host), err->text);
+    log_host(&n->parts->log, now_of(n), "host_suspended", name_of(n, host), err->text);
 }
 
 static void on_resumed(void *ctx, uint32_t host)
@@ -83,7 +83,7 @@ static void on_resumed(void *ctx, uint32_t host)
     struct host_news *n = ctx;
 
     log_verbose(&n->parts->log, "host %s: the session with its agent goes on", name_of(n, host));
-    log_host(&n->parts->log, now_of(n), JOB_EVENT_HOST_RESUMED, name_of(n, host), NULL);
+    log_host(&n->parts->log, now_of(n), "host_resumed", name_of(n, host), NULL);
 }
 
 static void on_said(void *ctx, uint32_t host, const char *line)

@@ -113,7 +113,7 @@ static bool is_news(struct imaging *im, const char *why)
 static void note_failure(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
 {
     log_verbose(im->log, "rank %u: image %u is of no use: %s", rank, number, why);
-    job_events_write(&im->log->events, now_of(im), JOB_EVENT_IMAGE_FAILED, rank,
+    job_events_write(&im->log->events, now_of(im), "image_failed", rank,
                      job_number("image", number), job_text("cause", why));
 }
 
@@ -452,7 +452,7 @@ static void tell_stored(struct imaging *im, const struct cw_stored *stored)
     log_verbose(im->log, "rank %u: image %u is stored (%.1f MiB, %.1f MiB of them new, %.3f s)",
                 stored->rank, stored->number, (double)stored->bytes / (1 << 20),
                 (double)stored->stored / (1 << 20), (double)took_ns / 1e9);
-    job_events_write(&im->log->events, now_of(im), JOB_EVENT_IMAGE_STORED, stored->rank,
+    job_events_write(&im->log->events, now_of(im), "image_stored", stored->rank,
                      job_number("incarnation", stored->incarnation),
                      job_number("image", stored->number), job_number("bytes", stored->bytes),
                      job_number("stored_bytes", stored->stored), job_seconds("seconds", took_ns));
@@ -559,7 +559,7 @@ void imaging_started(struct imaging *im, uint32_t rank, uint32_t number)
         return;
     images_started(&im->core, rank, number);
     if (number)
-        job_events_write(&im->log->events, now_of(im), JOB_EVENT_RANK_RESTORED, rank,
+        job_events_write(&im->log->events, now_of(im), "rank_restored", rank,
                          job_number("incarnation", im->job->rank[rank].incarnation),
                          job_number("image", number));
 }
@@ -868,7 +868,7 @@ static void taken(struct imaging *im, uint32_t rank, const struct cw_image_repor
     if (!images_taken(&im->core, rank, image, now_of(im)))
         return;
     log_verbose(im->log, "rank %u: image %u is being copied", rank, image->number);
-    job_events_write(&im->log->events, now_of(im), JOB_EVENT_IMAGE_TAKEN, rank,
+    job_events_write(&im->log->events, now_of(im), "image_taken", rank,
                      job_number("incarnation", im->job->rank[rank].incarnation),
                      job_number("image", image->number));
 }
@@ -882,7 +882,7 @@ static void ended(struct imaging *im, uint32_t rank, const struct cw_image_repor
     if (image->number == 0) /* it says before it is asked that there will be none */
         images_fail(&im->core, rank, 0, why);
     if (image->stored)
-        job_events_write(&im->log->events, now_of(im), JOB_EVENT_IMAGE_COPIED, rank,
+        job_events_write(&im->log->events, now_of(im), "image_copied", rank,
                          job_number("image", image->number), job_number("sent_bytes", image->sent),
                          job_seconds("stall", image->stall_ns));
     if (image->number && (!images_ended(&im->core, rank, image, why, now_of(im)) || image->stored))

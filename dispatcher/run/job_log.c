@@ -55,9 +55,9 @@ int log_open_events(struct job_log *t, const char *path, uint64_t now_ns,
     t->events.say = say_of_events;
     t->events.ctx = t->outputs;
     sodium_bin2hex(id, sizeof(id), job_id, CW_ID_SIZE);
-    job_events_write(&t->events, now_ns, JOB_EVENT_JOB_STARTED, JOB_EVENTS_NO_RANK,
-                     job_text("job", id), job_number("ranks", ranks),
-                     job_number("pid", (uint64_t)getpid()), job_text("relay", relays));
+    job_events_write(&t->events, now_ns, "job_started", JOB_EVENTS_NO_RANK, job_text("job", id),
+                     job_number("ranks", ranks), job_number("pid", (uint64_t)getpid()),
+                     job_text("relay", relays));
     return CW_OK;
 }
 
@@ -93,7 +93,7 @@ void log_reason(struct job_log *t, const struct job *job)
 
 void log_job_ended(struct job_log *t, uint64_t now_ns, const struct job *job)
 {
-    job_events_write(&t->events, now_ns, JOB_EVENT_JOB_ENDED, JOB_EVENTS_NO_RANK,
+    job_events_write(&t->events, now_ns, "job_ended", JOB_EVENTS_NO_RANK,
                      job_number("exit_code", (uint64_t)job->exit_code),
                      job_text("reason", job->reason));
 }
@@ -101,7 +101,7 @@ void log_job_ended(struct job_log *t, uint64_t now_ns, const struct job *job)
 void log_warning(struct job_log *t, uint64_t now_ns, uint32_t rank, const char *text,
                  const char *cause)
 {
-    job_events_write(&t->events, now_ns, JOB_EVENT_WARNING, rank, job_text("text", text),
+    job_events_write(&t->events, now_ns, "warning", rank, job_text("text", text),
                      job_text("cause", cause));
 }
 
@@ -116,12 +116,12 @@ void log_rank_started(struct job_log *t, uint64_t now_ns, uint32_t rank, const s
                 host ? host : "", r->program);
     if (!host)
         where.kind = JOB_FIELD_END;
-    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_STARTED, rank,
+    job_events_write(&t->events, now_ns, "rank_started", rank,
                      job_number("incarnation", r->incarnation), job_number("slot", r->slot),
                      job_number("pid", (uint64_t)pid), where);
 }
 
-void log_host(struct job_log *t, uint64_t now_ns, enum job_event event, const char *host,
+void log_host(struct job_log *t, uint64_t now_ns, const char *event, const char *host,
               const char *cause)
 {
     struct job_field why = job_text("cause", cause);
@@ -149,7 +149,7 @@ void log_rank_exit(struct job_log *t, uint32_t rank, int status)
 void log_rank_ended(struct job_log *t, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
                     int status)
 {
-    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_ENDED, rank,
+    job_events_write(&t->events, now_ns, "rank_ended", rank,
                      job_number("incarnation", r->incarnation), how_it_ended(status));
 }
 
@@ -158,9 +158,9 @@ void log_rank_down(struct job_log *t, uint64_t now_ns, const struct job_order *o
     bool gone = order->remains == JOB_REMAINS_NOTHING;
 
     if (order->hung)
-        job_events_write(&t->events, now_ns, JOB_EVENT_RANK_HUNG, order->process.rank,
+        job_events_write(&t->events, now_ns, "rank_hung", order->process.rank,
                          job_number("incarnation", order->process.incarnation));
-    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_DOWN, order->process.rank,
+    job_events_write(&t->events, now_ns, "rank_down", order->process.rank,
                      job_number("incarnation", order->process.incarnation),
                      job_text("cause", order->why),
                      gone ? how_it_ended(status) : job_text("remains", "a process"));
@@ -169,10 +169,10 @@ void log_rank_down(struct job_log *t, uint64_t now_ns, const struct job_order *o
 void log_rank_up(struct job_log *t, uint64_t now_ns, const struct cw_notice_body *notice,
                  uint64_t events, bool repeats)
 {
-    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_UP, notice->rank,
+    job_events_write(&t->events, now_ns, "rank_up", notice->rank,
                      job_number("incarnation", notice->incarnation));
     if (repeats)
-        job_events_write(&t->events, now_ns, JOB_EVENT_RANK_REPLAYING, notice->rank,
+        job_events_write(&t->events, now_ns, "rank_replaying", notice->rank,
                          job_number("incarnation", notice->incarnation),
                          job_number("events", events), job_number("acts", notice->acts));
 }
@@ -184,7 +184,7 @@ void log_rank_back(struct job_log *t, uint64_t now_ns, uint32_t rank, const stru
 
     log_notice(t, "rank %u is back: it repeated %" PRIu64 " events in %.2f s and goes on", rank,
                repeated, (double)took_ns / 1e9);
-    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_LIVE, rank,
+    job_events_write(&t->events, now_ns, "rank_live", rank,
                      job_number("incarnation", r->incarnation), job_number("events", repeated),
                      job_seconds("seconds", took_ns));
 }
@@ -194,12 +194,12 @@ void log_fault(struct job_log *t, uint64_t at_ns, uint32_t rank, uint32_t incarn
 {
     if (rank == JOB_NO_RANK) {
         log_verbose(t, "drill: %s", fault);
-        job_events_write(&t->events, at_ns, JOB_EVENT_FAULT_FIRED, JOB_EVENTS_NO_RANK,
+        job_events_write(&t->events, at_ns, "fault_fired", JOB_EVENTS_NO_RANK,
                          job_text("fault", fault), job_text("kind", fault_kind_name(kind)));
         return;
     }
     log_verbose(t, "drill: %s: rank %u", fault, rank);
-    job_events_write(&t->events, at_ns, JOB_EVENT_FAULT_FIRED, rank, job_text("fault", fault),
+    job_events_write(&t->events, at_ns, "fault_fired", rank, job_text("fault", fault),
                      job_text("kind", fault_kind_name(kind)),
                      job_number("incarnation", incarnation));
 }
@@ -213,7 +213,7 @@ void log_relay_down(struct job_log *t, uint64_t now_ns, const char *address, int
                    strsignal(WTERMSIG(status)), then);
     else
         log_notice(t, "relay %s ended with code %d; %s", address, WEXITSTATUS(status), then);
-    job_events_write(&t->events, now_ns, JOB_EVENT_RELAY_DOWN, JOB_EVENTS_NO_RANK,
+    job_events_write(&t->events, now_ns, "relay_down", JOB_EVENTS_NO_RANK,
                      job_text("relay", address), how_it_ended(status));
 }
 
@@ -237,13 +237,13 @@ void log_relay_reason(char text[LOG_REASON_MAX], const char *address, uint32_t r
 void log_relay_up(struct job_log *t, uint64_t now_ns, const char *address, uint32_t restarts)
 {
     log_verbose(t, "relay %s listens again", address);
-    job_events_write(&t->events, now_ns, JOB_EVENT_RELAY_UP, JOB_EVENTS_NO_RANK,
-                     job_text("relay", address), job_number("restarts", restarts));
+    job_events_write(&t->events, now_ns, "relay_up", JOB_EVENTS_NO_RANK, job_text("relay", address),
+                     job_number("restarts", restarts));
 }
 
 void log_session_resumed(struct job_log *t, uint64_t now_ns, const char *address)
 {
     log_verbose(t, "relay %s: the connection broke, and the session goes on over another", address);
-    job_events_write(&t->events, now_ns, JOB_EVENT_SESSION_RESUMED, JOB_EVENTS_NO_RANK,
+    job_events_write(&t->events, now_ns, "session_resumed", JOB_EVENTS_NO_RANK,
                      job_text("relay", address));
 }

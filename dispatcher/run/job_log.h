@@ -37,7 +37,7 @@ void log_warning(struct job_log *log, uint64_t now_ns, uint32_t rank, const char
                  const char *cause);
 
 /* An event of a host; `cause` may be NULL. */
-void log_host(struct job_log *log, uint64_t now_ns, enum job_event event, const char *host,
+void log_host(struct job_log *log, uint64_t now_ns, const char *event, const char *host,
               const char *cause);
 
 /* What happened to a rank, which is at `r` of the job core. Of processes, with pid and `status` as

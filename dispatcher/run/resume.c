@@ -220,7 +220,7 @@ static int return_rank(struct parts *p, struct job *job, const struct past *past
     if (past->ended[rank])
         return CW_OK;
     for (int i = 0; i < JOB_STATE_STREAMS; i++) {
-        printed[i] = state_file_printed(p->state, rank, i);
+        printed[i] = counts_printed(state_file_counts(p->state), rank, i);
         if (past->printed[rank][i] > printed[i])
             printed[i] = past->printed[rank][i];
     }

@@ -146,7 +146,7 @@ void counts_set_journal(struct counts *c, uint64_t bytes)
 
 static bool has(const struct counts *c, uint32_t rank)
 {
-    return c->words && rank < c->ranks;
+    return c && c->words && rank < c->ranks;
 }
 
 void counts_set_printed(struct counts *c, uint32_t rank, int stream, uint64_t printed)
@@ -174,7 +174,7 @@ void counts_begin_printing(struct counts *c, uint32_t rank)
 
 void counts_end_printing(struct counts *c)
 {
-    if (c->words)
+    if (c && c->words)
         set(c->words + PRINTING, 0);
 }
 

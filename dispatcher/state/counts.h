@@ -30,7 +30,8 @@ void counts_close(struct counts *counts);
 uint64_t counts_read_journal(int dir);
 void counts_set_journal(struct counts *counts, uint64_t bytes);
 
-/* How much of a stream was printed. */
+/* How much of a rank's stream was printed, as of job_state_printed. Here and in the next ones NULL
+ * is allowed: nothing is counted. */
 void counts_set_printed(struct counts *counts, uint32_t rank, int stream, uint64_t printed);
 uint64_t counts_printed(const struct counts *counts, uint32_t rank, int stream);
 

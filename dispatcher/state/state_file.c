@@ -1,8 +1,7 @@
 #include "dispatcher/state/state_file.h"
+#include "common/fd.h"
 #include "common/lockfile.h"
 #include "common/tree.h"
-#include "dispatcher/state/counts.h"
-#include "dispatcher/state/kept_log.h"
 #include "relay/disk.h"
 
 #include <dirent.h>
@@ -227,11 +226,35 @@ static struct state_file *give_up(struct state_file *s)
     return NULL;
 }
 
+static int open_of_log(const struct state_file *s, const char *name)
+{
+    return openat(s->dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (s->taken ? 0 : O_CREAT | O_EXCL),
+                  0600);
+}
+
+/* A relay that was killed may still be about to write its segments, where it used io_uring: their
+ * lock is gone when it no longer is. */
+static int lock_segments(int fd)
+{
+    const struct timespec pause = {.tv_nsec = WAIT_STEP_MS * 1000000};
+    int failed;
+
+    for (int ms = 0; (failed = flock(fd, LOCK_EX | LOCK_NB)) < 0 && ms < STATE_WAIT_MS;
+         ms += WAIT_STEP_MS)
+        nanosleep(&pause, NULL);
+    return failed;
+}
+
 int state_file_open_log(struct state_file *s, int *memory_fd, int *disk_fd, struct cw_err *err)
 {
-    return kept_log_open(s->dir, !s->taken, memory_fd, disk_fd) < 0
-               ? failure(s, "opening the log of its relay", err)
-               : CW_OK;
+    *memory_fd = open_of_log(s, STATE_RELAY_NAME "/memory");
+    *disk_fd = *memory_fd < 0 ? -1 : open_of_log(s, STATE_RELAY_NAME "/segments");
+    if (*disk_fd >= 0 && lock_segments(*disk_fd) == 0)
+        return CW_OK;
+    failure(s, "opening the log of its relay", err);
+    cw_close(memory_fd);
+    cw_close(disk_fd);
+    return err->code;
 }
 
 /* --- counts --------------------------------------------------------------------------------------
@@ -262,33 +285,9 @@ int state_file_count_ranks(struct state_file *s, uint32_t ranks, bool same_boot,
                       s->path, errno == EBADMSG ? "it is damaged" : strerror(errno));
 }
 
-void state_file_begin_printing(struct state_file *s, uint32_t rank)
+struct counts *state_file_counts(struct state_file *s)
 {
-    if (s)
-        counts_begin_printing(&s->counts, rank);
-}
-
-void state_file_end_printing(struct state_file *s)
-{
-    if (s)
-        counts_end_printing(&s->counts);
-}
-
-void state_file_set_printed(struct state_file *s, uint32_t rank, int stream, uint64_t printed)
-{
-    if (s)
-        counts_set_printed(&s->counts, rank, stream, printed);
-}
-
-uint64_t state_file_printed(const struct state_file *s, uint32_t rank, int stream)
-{
-    return s ? counts_printed(&s->counts, rank, stream) : 0;
-}
-
-void state_file_settle(struct state_file *s, uint32_t rank, int stream)
-{
-    if (s)
-        counts_settle(&s->counts, rank, stream);
+    return s ? &s->counts : NULL;
 }
 
 enum state_file_doubt state_file_doubt(const struct state_file *s, uint32_t *rank)

@@ -4,14 +4,14 @@
 #define DISPATCHER_STATE_FILE_H
 
 #include "common/err.h"
+#include "dispatcher/state/counts.h"
 #include "dispatcher/state/job_state.h"
-#include "dispatcher/state/kept_log.h"
 
 #include <limits.h>
 
-#define STATE_DIR_MAX 4032            /* PATH_MAX, less what names there take */
-#define STATE_NAME "state"            /* the journal */
-#define STATE_RELAY_NAME KEPT_LOG_DIR /* the log of its relay */
+#define STATE_DIR_MAX 4032         /* PATH_MAX, less what names there take */
+#define STATE_NAME "state"         /* the journal */
+#define STATE_RELAY_NAME "relay.0" /* the log of its relay */
 #define STATE_IMAGES_NAME "images"
 #define STATE_WAIT_MS 15000 /* for what is left of the job's processes to end */
 
@@ -57,23 +57,18 @@ void state_file_over(struct state_file *state);
 void state_file_fail(struct state_file *state, const char *why);
 bool state_file_is_whole(const struct state_file *state);
 
-/* The files of its relay's log with --log-safety file, made, or those that are there. They are the
- * caller's. Waits for a relay that is just ending, at most KEPT_LOG_WAIT_MS. Errors: CW_ESYS. */
+/* The files of its relay's log with --log-safety file, which is memory in no file elsewhere: made,
+ * or those that are there. They are the caller's. Waits for a relay that is just ending, at most
+ * STATE_WAIT_MS. Errors: CW_ESYS. */
 int state_file_open_log(struct state_file *state, int *memory_fd, int *disk_fd, struct cw_err *err);
 
-/* How much of a rank's stream was printed, as of job_state_printed. Outlives this process. Of so
- * many ranks from state_file_count_ranks on. `same_boot`: the job does not survive the loss of
- * power. Errors: CW_EINVAL: what is there cannot be used; CW_ESYS. */
+/* What was printed, of so many ranks from state_file_count_ranks on; NULL of NULL. Outlives this
+ * process. `same_boot`: the job does not survive the loss of power. Errors: CW_EINVAL: what is
+ * there cannot be used; CW_ESYS. */
 int state_file_count_ranks(struct state_file *state, uint32_t ranks, bool same_boot,
                            struct cw_err *err);
-void state_file_begin_printing(struct state_file *state, uint32_t rank);
-void state_file_end_printing(struct state_file *state);
-void state_file_set_printed(struct state_file *state, uint32_t rank, int stream, uint64_t printed);
-uint64_t state_file_printed(const struct state_file *state, uint32_t rank, int stream);
-
-/* What was printed of it is on disk, wherever it went: the count holds after the loss of power too,
- * from state_file_sync_printed on. */
-void state_file_settle(struct state_file *state, uint32_t rank, int stream);
+struct counts *state_file_counts(struct state_file *state);
+/* What was settled there holds after the loss of power too, once this returns. */
 void state_file_sync_printed(struct state_file *state);
 
 /* Whether the counts that were found say all that was printed. */

@@ -14,32 +14,6 @@
 #define SECOND_NS 1000000000
 #define DIGITS 12 /* of a number of seconds: microseconds for more than a week */
 
-static const char *const names[JOB_EVENT_COUNT] = {
-    [JOB_EVENT_JOB_STARTED] = "job_started",
-    [JOB_EVENT_RANK_STARTED] = "rank_started",
-    [JOB_EVENT_RANK_UP] = "rank_up",
-    [JOB_EVENT_RANK_DOWN] = "rank_down",
-    [JOB_EVENT_RANK_REPLAYING] = "rank_replaying",
-    [JOB_EVENT_RANK_LIVE] = "rank_live",
-    [JOB_EVENT_RANK_HUNG] = "rank_hung",
-    [JOB_EVENT_RANK_ENDED] = "rank_ended",
-    [JOB_EVENT_FAULT_FIRED] = "fault_fired",
-    [JOB_EVENT_WARNING] = "warning",
-    [JOB_EVENT_SESSION_RESUMED] = "session_resumed",
-    [JOB_EVENT_RELAY_DOWN] = "relay_down",
-    [JOB_EVENT_RELAY_UP] = "relay_up",
-    [JOB_EVENT_HOST_SUSPENDED] = "host_suspended",
-    [JOB_EVENT_HOST_RESUMED] = "host_resumed",
-    [JOB_EVENT_HOST_BACK] = "host_back",
-    [JOB_EVENT_HOST_LOST] = "host_lost",
-    [JOB_EVENT_IMAGE_TAKEN] = "image_taken",
-    [JOB_EVENT_IMAGE_COPIED] = "image_copied",
-    [JOB_EVENT_IMAGE_STORED] = "image_stored",
-    [JOB_EVENT_IMAGE_FAILED] = "image_failed",
-    [JOB_EVENT_RANK_RESTORED] = "rank_restored",
-    [JOB_EVENT_JOB_ENDED] = "job_ended",
-};
-
 int job_events_open(struct job_events *events, const char *path, uint64_t now_ns,
                     struct cw_err *err)
 {
@@ -92,7 +66,7 @@ static json_t *field_value(const struct job_field *field)
 }
 
 /* One line, to be freed; NULL without memory. */
-static char *line_of(const struct job_events *events, uint64_t at_ns, enum job_event event,
+static char *line_of(const struct job_events *events, uint64_t at_ns, const char *event,
                      uint32_t rank, const struct job_field *fields)
 {
     json_t *object = json_object();
@@ -101,7 +75,7 @@ static char *line_of(const struct job_events *events, uint64_t at_ns, enum job_e
 
     bad |= json_object_set_new(object, "time", clock_at(events, at_ns)) < 0;
     bad |= json_object_set_new(object, "t", seconds((int64_t)(at_ns - events->start_ns))) < 0;
-    bad |= json_object_set_new(object, "event", json_string(names[event])) < 0;
+    bad |= json_object_set_new(object, "event", json_string(event)) < 0;
     if (rank != JOB_EVENTS_NO_RANK)
         bad |= json_object_set_new(object, "rank", json_integer(rank)) < 0;
     for (; fields->kind != JOB_FIELD_END; fields++)
@@ -148,7 +122,7 @@ static void give_up(struct job_events *events, const char *cause)
     job_events_close(events);
 }
 
-void job_events_put(struct job_events *events, uint64_t at_ns, enum job_event event, uint32_t rank,
+void job_events_put(struct job_events *events, uint64_t at_ns, const char *event, uint32_t rank,
                     const struct job_field *fields)
 {
     char *line;

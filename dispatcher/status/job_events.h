@@ -12,35 +12,6 @@
 #define JOB_EVENTS_NO_RANK UINT32_MAX /* the event is about the job */
 #define JOB_EVENTS_WAIT_MS 100        /* for a reader of a pipe that is full; then it is given up */
 
-/* Beside each: the members that it has by job_events_write(); that of a rank has `incarnation`. */
-enum job_event {
-    JOB_EVENT_JOB_STARTED,     /* job, ranks, relay */
-    JOB_EVENT_RANK_STARTED,    /* its process runs: pid, slot; of a job on several hosts, host */
-    JOB_EVENT_RANK_UP,         /* it has connected to its relay */
-    JOB_EVENT_RANK_REPLAYING,  /* events */
-    JOB_EVENT_RANK_LIVE,       /* it has caught up: events (that it repeated) */
-    JOB_EVENT_RANK_DOWN,       /* cause; signal or exit_code */
-    JOB_EVENT_RANK_HUNG,       /* no sign of life */
-    JOB_EVENT_RANK_ENDED,      /* well */
-    JOB_EVENT_FAULT_FIRED,     /* fault (as the user gave it) */
-    JOB_EVENT_WARNING,         /* text */
-    JOB_EVENT_SESSION_RESUMED, /* ours with a relay: relay */
-    JOB_EVENT_RELAY_DOWN,      /* one of the job's own has ended: relay, signal or exit_code */
-    JOB_EVENT_RELAY_UP,        /* ... and listens again: relay, restarts */
-    JOB_EVENT_HOST_SUSPENDED,  /* the connection with its agent broke: host, cause */
-    JOB_EVENT_HOST_RESUMED,    /* ... and goes on: host */
-    JOB_EVENT_HOST_LOST,       /* host, cause */
-    JOB_EVENT_HOST_BACK,       /* it has another agent: host */
-    JOB_EVENT_IMAGE_TAKEN,     /* a rank is being copied: image, incarnation */
-    JOB_EVENT_IMAGE_COPIED,    /* the copy has sent it: image, sent_bytes, stall (of the program) */
-    JOB_EVENT_IMAGE_STORED, /* ... and can be restarted from it: image, bytes, stored_bytes, seconds
-                             */
-    JOB_EVENT_IMAGE_FAILED, /* ... or not: image, cause */
-    JOB_EVENT_RANK_RESTORED, /* it goes on from an image: image */
-    JOB_EVENT_JOB_ENDED,     /* exit_code, reason */
-    JOB_EVENT_COUNT
-};
-
 struct job_events {
     int fd; /* -1: nobody asked for events, or writing them failed */
     const char *path;
@@ -82,10 +53,10 @@ int job_events_open(struct job_events *events, const char *path, uint64_t now_ns
 
 /* Writes one line at once. `fields` ends with JOB_FIELD_END. The first failure is told on stderr
  * and ends the writing, never the job. `at_ns` may lie before what was written last. */
-void job_events_put(struct job_events *events, uint64_t at_ns, enum job_event event, uint32_t rank,
+void job_events_put(struct job_events *events, uint64_t at_ns, const char *event, uint32_t rank,
                     const struct job_field *fields);
 
-/* job_events_write(&events, now_ns, JOB_EVENT_RANK_DOWN, 2, job_text("cause", "..."),
+/* job_events_write(&events, now_ns, "rank_down", 2, job_text("cause", "..."),
  * job_number("signal", 9)): any number of fields. */
 #define job_events_write(events, at_ns, event, rank, ...)                                          \
     job_events_put(events, at_ns, event, rank,                                                     \

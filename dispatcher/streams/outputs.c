@@ -175,14 +175,15 @@ static void on_printing(struct output_stream *stream, bool done)
 {
     struct one *one = (struct one *)((char *)stream - offsetof(struct one, stream));
     struct outputs *o = one->of;
+    struct counts *counts = state_file_counts(o->config.state);
 
     if (!done) {
-        state_file_begin_printing(o->config.state, stream->rank);
+        counts_begin_printing(counts, stream->rank);
         return;
     }
-    state_file_set_printed(o->config.state, stream->rank, number_of(one),
-                           job_state_printed(stream->printed, stream->printed_bytes));
-    state_file_end_printing(o->config.state);
+    counts_set_printed(counts, stream->rank, number_of(one),
+                       job_state_printed(stream->printed, stream->printed_bytes));
+    counts_end_printing(counts);
     loop_timer_hasten(&o->sync, loop_now_ns(o->config.loop) + OUTPUT_SYNC_NS +
                                     OUTPUT_SYNC_SHARE * o->sync_took_ns);
 }
@@ -208,7 +209,7 @@ static int sync_one(struct one *one, struct cw_err *err)
         return CW_OK;
     if (sync_names(one->of, err) < 0 || output_sink_sync(one->stream.sink, err) < 0)
         return err->code;
-    state_file_settle(one->of->config.state, one->stream.rank, number_of(one));
+    counts_settle(state_file_counts(one->of->config.state), one->stream.rank, number_of(one));
     return CW_OK;
 }
 
@@ -311,7 +312,7 @@ int outputs_return(struct outputs *o, uint32_t rank, const uint64_t printed[JOB_
             go_on_with_file(one, lines, bytes, err) < 0)
             return err->code;
         output_stream_return(&one->stream, lines, bytes);
-        state_file_set_printed(o->config.state, rank, which, printed[which]);
+        counts_set_printed(state_file_counts(o->config.state), rank, which, printed[which]);
     }
     return CW_OK;
 }
