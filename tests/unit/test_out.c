@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-SUITE("out");
-
 #define STEPS 3000
 #define SOURCES 4
 
@@ -36,6 +34,8 @@ static void finish(void)
     relay_memory_fini(&memory);
     CU_ASSERT_EQUAL(stats.memory_now, 0);
 }
+
+SUITE_AFTER_EACH("out", finish);
 
 static uint64_t below(uint64_t bound)
 {
@@ -165,7 +165,6 @@ TEST(small_payloads_share_a_piece)
     CU_ASSERT_EQUAL(block->refs, 1);
     CU_ASSERT_EQUAL(out_peek(&out, iov, 4, UINT64_MAX), 0);
     relay_block_release(block);
-    finish();
 }
 
 TEST(without_a_block_everything_is_copied)
@@ -182,7 +181,6 @@ TEST(without_a_block_everything_is_copied)
     seed = 3;
     while (out.bytes)
         consume(2);
-    finish();
 }
 
 /* An idle queue holds no block: thousands of connections cost little. */
@@ -194,7 +192,6 @@ TEST(idle_queue_holds_nothing)
     out_sent(&out, 100);
     CU_ASSERT_EQUAL(memory.free_count, 1);
     CU_ASSERT_PTR_NULL(out.block);
-    finish();
 }
 
 TEST(pool_keeps_some_blocks)
@@ -214,7 +211,6 @@ TEST(pool_keeps_some_blocks)
     CU_ASSERT_PTR_EQUAL(blocks[0], blocks[RELAY_BLOCKS_KEPT - 1]);
     CU_ASSERT_EQUAL(stats.allocations, made);
     relay_block_release(blocks[0]);
-    finish();
 }
 
 TEST(pool_has_a_bound)
@@ -236,7 +232,6 @@ TEST(pool_has_a_bound)
     relay_pool_free(&pool, NULL, 600);
     relay_pool_free(&pool, at[2], 400);
     CU_ASSERT_EQUAL(stats.memory_max, 1000);
-    finish();
 }
 
 /* --- what is kept until it is acknowledged ---------------------------------------------------- */
@@ -317,7 +312,6 @@ TEST(kept_until_acknowledged)
     CU_ASSERT_FALSE(out_rewind(&out, out.front - 1));
     out_fini(&out);
     CU_ASSERT_EQUAL(out.count, 0);
-    finish();
 }
 
 /* Through rings nothing is kept; what was not taken comes back, in two parts. */
@@ -359,7 +353,6 @@ TEST(handshake_does_not_come_back)
     out_sent(&out, 600);
     CU_ASSERT_EQUAL(out_restore(&out, &(struct iovec){ring, sizeof(ring)}, 1), CW_OK);
     CU_ASSERT_EQUAL(out.front, 0);
-    finish();
 }
 
 /* An earlier attempt to resume, which its opener had given up, is answered late: it says that less
@@ -379,5 +372,4 @@ TEST(late_attempt_to_resume)
     CU_ASSERT_EQUAL(out_peek(&out, &next, 1, UINT64_MAX), 1);
     CU_ASSERT_EQUAL(next.iov_len, 200);
     CU_ASSERT_EQUAL(*(uint8_t *)next.iov_base, codec_pattern_at(1, 400));
-    finish();
 }
