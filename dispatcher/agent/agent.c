@@ -3,12 +3,12 @@
 #include "common/signals.h"
 #include "dispatcher/agent/door.h"
 #include "dispatcher/agent/facts.h"
-#include "dispatcher/agent/host_units.h"
 #include "dispatcher/agent/hosted.h"
 #include "dispatcher/agent/stager.h"
 #include "dispatcher/channels/wire.h"
 #include "dispatcher/launch/children.h"
 #include "dispatcher/mux/greeting.h"
+#include "dispatcher/node/units.h"
 #include "dispatcher/status/json_value.h"
 #include "dispatcher/status/rundir.h"
 
@@ -37,7 +37,7 @@ struct agent {
     struct stager *stager;
     uint8_t *key; /* of the session; of cw_secret_alloc */
     bool here;    /* see agent_run */
-    int keep_fd;
+    struct agent_kept kept;
     uint64_t timeout_ns;
     uint64_t period_ns;
     struct loop_timer timer; /* the next sign of life */
@@ -107,9 +107,9 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
     case AGENT_STAGE:
         return stager_take(a->stager, body, size, err);
     case AGENT_UNIT_START:
-        return host_units_start(a->units, body, size, err);
+        return units_start(a->units, body, size, err);
     case AGENT_UNIT_KILL:
-        return host_units_kill(a->units, body, size, err);
+        return units_kill(a->units, body, size, err);
     case AGENT_END:
         a->ending = true;
         wire_hold(&a->wire); /* its end is told once all is removed */
@@ -178,14 +178,11 @@ static int serve_job(struct agent *a, const struct greeting_open *open, struct c
                                    .mux = a->mux,
                                    .ranks = open->ranks,
                                    .alive_period_ns = open->alive_period_ns,
-                                   .keep_fd = a->keep_fd,
+                                   .keep_fd = a->kept.keep_fd,
                                    .connected = is_connected,
                                    .ctx = a};
-    struct units_config units = {.loop = a->loop,
-                                 .dir = a->dir.path,
-                                 .job = open->job,
-                                 .events = &host_units_events,
-                                 .ctx = a->mux};
+    struct units_config units = {
+        .loop = a->loop, .mux = a->mux, .dir = a->dir.path, .job = open->job, .kept = a->kept.log};
 
     memcpy(a->key, open->key, CW_KEY_SIZE);
     set_stack_limit(open->stack_bytes);
@@ -376,15 +373,15 @@ static void close_all(struct agent *a)
 
 /* --- running --- */
 
-int agent_run(bool here, int keep_fd, agent_answer *answer, struct cw_err *err)
+int agent_run(const struct agent_kept *kept, agent_answer *answer, struct cw_err *err)
 {
     struct agent *a = calloc(1, sizeof(*a));
     int code;
 
     if (!a)
         return cw_err_set(err, CW_ENOMEM, "no memory for an agent");
-    a->here = here;
-    a->keep_fd = keep_fd;
+    a->here = kept;
+    a->kept = kept ? *kept : (struct agent_kept){-1, {-1, -1}};
     a->answer = answer;
     err->code = CW_OK;
     if (open_all(a, err) == CW_OK) {

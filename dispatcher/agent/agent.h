@@ -6,6 +6,7 @@
 #define DISPATCHER_AGENT_H
 
 #include "common/err.h"
+#include "relay/process.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -19,10 +20,15 @@
  * asks waits. NULL with *err set: why there is no answer. */
 typedef json_t *agent_answer(const json_t *request, struct cw_err *err);
 
-/* Runs until the job is over, or nobody asks any more, or the agent is told to end. `here`: it was
- * started by the dispatcher itself, and ends with that connection; `keep_fd` is open then as long
- * as a process of a rank may live, unless it is -1. Errors: of every kind, before it serves a job.
- */
-int agent_run(bool here, int keep_fd, agent_answer *answer, struct cw_err *err);
+/* What the dispatcher of this machine hands down; -1: nothing. */
+struct agent_kept {
+    int keep_fd;           /* open as long as a process of a rank may live */
+    struct relay_kept log; /* of AGENT_UNIT_KEPT */
+};
+
+/* Runs until the job is over, or nobody asks any more, or the agent is told to end. `kept`: it was
+ * started by the dispatcher itself, and ends with that connection; NULL: it was not. Errors: of
+ * every kind, before it serves a job. */
+int agent_run(const struct agent_kept *kept, agent_answer *answer, struct cw_err *err);
 
 #endif

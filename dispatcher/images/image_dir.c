@@ -218,22 +218,52 @@ static void remove_dead_jobs(struct image_dir *dir)
         close(lock);
 }
 
+static int check_length(const char *wanted, struct cw_err *err)
+{
+    if (strlen(wanted) < IMAGE_DIR_MAX)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--ckpt-dir %s: longer than %d bytes", wanted,
+                      IMAGE_DIR_MAX - 1);
+}
+
+static int check_wanted(struct image_dir *dir, const char *wanted, struct cw_err *err)
+{
+    if (look_at_wanted(wanted, dir))
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--ckpt-dir %s: %s", wanted, strerror(errno));
+}
+
 static int take_wanted(struct image_dir *dir, const char *wanted, struct cw_err *err)
 {
     char path[PATH_SIZE];
 
-    if (strlen(wanted) >= sizeof(dir->path))
-        return cw_err_set(err, CW_EINVAL, "--ckpt-dir %s: longer than %d bytes", wanted,
-                          IMAGE_DIR_MAX - 1);
+    if (check_length(wanted, err) < 0)
+        return err->code;
     strcpy(dir->path, wanted);
     dir->missing = access(wanted, F_OK) < 0;
     if (!dir->missing && !dir->keeps)
         remove_dead_jobs(dir);
-    if (!look_at_wanted(wanted, dir))
-        return cw_err_set(err, CW_EINVAL, "--ckpt-dir %s: %s", wanted, strerror(errno));
+    if (check_wanted(dir, wanted, err) < 0)
+        return err->code;
     path_in(path, dir, dir->job, "");
     dir->bytes_max += cw_tree_bytes(wanted) - cw_tree_bytes(path) / 2;
     return CW_OK;
+}
+
+static int no_place(struct cw_err *err)
+{
+    return cw_err_set(err, CW_EINVAL,
+                      "nowhere to keep images: neither $TMPDIR nor /var/tmp nor /tmp can be "
+                      "written; use --ckpt-dir DIR or --no-ckpt");
+}
+
+int image_dir_check(const char *wanted, struct cw_err *err)
+{
+    struct image_dir dir;
+
+    if (!wanted)
+        return choose_place(&dir) ? CW_OK : no_place(err);
+    return check_length(wanted, err) < 0 ? err->code : check_wanted(&dir, wanted, err);
 }
 
 int image_dir_choose(struct image_dir *dir, const char *wanted, const uint8_t *job, bool keeps,
@@ -249,9 +279,7 @@ int image_dir_choose(struct image_dir *dir, const char *wanted, const uint8_t *j
         return take_wanted(dir, wanted, err);
     place = choose_place(dir);
     if (!place)
-        return cw_err_set(err, CW_EINVAL,
-                          "nowhere to keep images: neither $TMPDIR nor /var/tmp nor /tmp can be "
-                          "written; use --ckpt-dir DIR or --no-ckpt");
+        return no_place(err);
     remove_stale(place);
     randombytes_buf(random, sizeof(random));
     sodium_bin2hex(name, sizeof(name), random, sizeof(random));

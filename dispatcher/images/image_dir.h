@@ -23,6 +23,9 @@ struct image_dir {
     int held_fd;                  /* locked while we live; -1: it is not */
 };
 
+/* Whether image_dir_choose would find a place on this machine. Changes nothing. */
+int image_dir_check(const char *wanted, struct cw_err *err);
+
 /* `wanted` is the user's; NULL: a name that is not taken yet is chosen. What jobs have left there
  * whose dispatchers do not live any more is removed. Makes nothing. `job`: CW_ID_SIZE bytes.
  * `keeps`: the images outlive us; who has the directory keeps others out. Errors: CW_EINVAL. */

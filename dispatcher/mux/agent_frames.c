@@ -142,7 +142,7 @@ bool agent_unit_get(const uint8_t *from, size_t size, struct agent_unit *v)
         cw_get_bytes(&r, (size_t)(end - at) + 1);
     }
     return cw_reader_end(&r) && v->number < AGENT_UNITS_MAX && v->kind < AGENT_UNIT_KINDS &&
-           (v->flags & ~(AGENT_UNIT_RETURNS | AGENT_UNIT_PLACES)) == 0;
+           (v->flags & ~(AGENT_UNIT_RETURNS | AGENT_UNIT_KEPT)) == 0;
 }
 
 /* --- programs that are sent --- */

@@ -117,7 +117,7 @@ enum agent_unit_kind { AGENT_UNIT_IS_RELAY, AGENT_UNIT_IS_SERVER, AGENT_UNIT_KIN
 
 enum agent_unit_flag {
     AGENT_UNIT_RETURNS = 1, /* it is started again */
-    AGENT_UNIT_PLACES = 2,  /* a server's directory is chosen there, and goes with the agent */
+    AGENT_UNIT_KEPT = 2,    /* what it keeps outlives the agent, of a relay in files of that */
 };
 
 /* A process of the job that is not a rank's, known in the job by its number. */
@@ -128,7 +128,7 @@ struct agent_unit {
     uint32_t count; /* of `words` */
     uint8_t key[CW_KEY_SIZE];
     uint64_t bytes_max; /* of a server; 0: a share of what is free there */
-    char dir[PATH_MAX]; /* of a server's images, or a relay's log; "": it chooses, or none */
+    char dir[PATH_MAX]; /* of a server's images, or a relay's log; "": it is chosen, or none */
     char listen[CW_ADDRESS_MAX];   /* tcp:HOST:PORT beside its socket; "": no */
     uint32_t used;                 /* bytes of these: */
     char words[AGENT_WORDS_BYTES]; /* options and their values, each with its end */

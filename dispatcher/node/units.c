@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct job_unit {
@@ -20,9 +19,7 @@ struct job_unit {
     char local[CW_ADDRESS_MAX];
     char tcp[CW_ADDRESS_MAX]; /* "": nowhere */
     struct relay_kept kept;   /* of a relay that returns */
-    bool outlived; /* ... which outlives us: it is killed, for it clears up when it is asked
-                      to end */
-    struct image_dir images; /* of AGENT_UNIT_PLACES */
+    struct image_dir images;  /* of a server */
 };
 
 struct units {
@@ -41,11 +38,6 @@ static bool is_relay(const struct job_unit *u)
     return u->order->kind == AGENT_UNIT_IS_RELAY;
 }
 
-static const char *dir_of(const struct job_unit *u)
-{
-    return has(u, AGENT_UNIT_PLACES) ? u->images.path : u->order->dir;
-}
-
 /* --- what it is started with --- */
 
 /* Where the dead process used io_uring, the kernel may still be about to close its sockets, and
@@ -59,6 +51,12 @@ static void remove_socket(const struct job_unit *u)
         unlink(path);
 }
 
+/* It clears up when it is asked to end. */
+static int ending_signal(const struct job_unit *u)
+{
+    return is_relay(u) && has(u, AGENT_UNIT_KEPT) ? SIGKILL : SIGTERM;
+}
+
 static int add_kept(struct job_unit *u, struct command *command, struct cw_err *err)
 {
     const char *log_dir = u->order->dir[0] ? u->order->dir : NULL;
@@ -67,8 +65,7 @@ static int add_kept(struct job_unit *u, struct command *command, struct cw_err *
         return err->code;
     command_fd(command, "--state-fd", u->kept.state_fd);
     command_fd(command, "--disk-fd", u->kept.disk_fd);
-    if (u->outlived)
-        command->death = SIGKILL;
+    command->death = ending_signal(u);
     return CW_OK;
 }
 
@@ -81,12 +78,10 @@ static int add_relay(struct job_unit *u, struct command *command, struct cw_err 
 
 static void add_server(const struct job_unit *u, struct command *command)
 {
-    uint64_t bytes_max = u->order->bytes_max;
+    uint64_t bytes_max = u->order->bytes_max ? u->order->bytes_max : u->images.bytes_max;
 
-    if (has(u, AGENT_UNIT_PLACES) && !bytes_max)
-        bytes_max = u->images.bytes_max;
     command_word(command, "--dir");
-    command_word(command, dir_of(u));
+    command_word(command, u->images.path);
     if (bytes_max)
         command_number(command, "--max", "%llu", (unsigned long long)bytes_max);
 }
@@ -113,38 +108,38 @@ static int make_command(void *ctx, struct command *command, struct cw_err *err)
 
 /* --- what becomes of it --- */
 
+static void tell(const struct job_unit *u, uint32_t type, uint32_t value, const char *text)
+{
+    agent_event_send(u->of->config.mux, type, u->order->number, value, text);
+}
+
 static void on_started(void *ctx, pid_t pid)
 {
     const struct job_unit *u = ctx;
-    const struct units_config *config = &u->of->config;
 
-    config->events->started(config->ctx, u->order->number, pid, is_relay(u) ? u->local : dir_of(u));
+    tell(u, AGENT_UNIT_STARTED, (uint32_t)pid, is_relay(u) ? u->local : u->images.path);
 }
 
+/* Both addresses, with a blank between. */
 static void on_listens(void *ctx)
 {
     struct job_unit *u = ctx;
-    const struct units_config *config = &u->of->config;
+    char text[2 * CW_ADDRESS_MAX];
 
-    if (has(u, AGENT_UNIT_PLACES))
+    if (!is_relay(u))
         image_dir_hold(&u->images);
-    config->events->listens(config->ctx, u->order->number, u->local, u->tcp, u->images.in_memory);
+    snprintf(text, sizeof(text), "%s %s", u->local, u->tcp);
+    tell(u, AGENT_UNIT_LISTENS, u->images.in_memory, text);
 }
 
 static void on_ended(void *ctx, int status, const char *why)
 {
-    const struct job_unit *u = ctx;
-    const struct units_config *config = &u->of->config;
-
-    config->events->ended(config->ctx, u->order->number, status, why);
+    tell(ctx, AGENT_UNIT_ENDED, (uint32_t)status, why);
 }
 
 static void on_failed(void *ctx, int status, const struct cw_err *err)
 {
-    const struct job_unit *u = ctx;
-    const struct units_config *config = &u->of->config;
-
-    config->events->failed(config->ctx, u->order->number, status, err);
+    tell(ctx, AGENT_UNIT_FAILED, (uint32_t)status, err->text);
 }
 
 static const struct unit_ops unit_ops = {make_command, on_started, on_listens,
@@ -168,7 +163,7 @@ struct units *units_new(const struct units_config *config, struct cw_err *err)
 static void end(struct job_unit *u)
 {
     if (u->order)
-        unit_end(&u->unit, u->outlived ? SIGKILL : SIGTERM);
+        unit_end(&u->unit, ending_signal(u));
 }
 
 static void forget(struct job_unit *u)
@@ -176,7 +171,7 @@ static void forget(struct job_unit *u)
     if (!u->order)
         return;
     unit_await_end(&u->unit);
-    if (u->unit.begun && has(u, AGENT_UNIT_PLACES))
+    if (u->unit.begun && !is_relay(u))
         image_dir_remove(&u->images);
     relay_kept_close(&u->kept);
     cw_secret_free(u->key, CW_KEY_SIZE);
@@ -235,13 +230,25 @@ static int choose_places(struct job_unit *u, struct cw_err *err)
     choose_local(u);
     if (order->listen[0] && cw_address_choose_port(order->listen, u->tcp, err) < 0)
         return cw_err_wrap(err, "where other hosts reach it");
-    if (has(u, AGENT_UNIT_PLACES))
-        image_dir_choose(&u->images, order->dir[0] ? order->dir : NULL, u->of->job, false, err);
+    if (!is_relay(u))
+        image_dir_choose(&u->images, order->dir[0] ? order->dir : NULL, u->of->job,
+                         has(u, AGENT_UNIT_KEPT), err);
     return err->code;
 }
 
-int units_start(struct units *units, const struct agent_unit *order, const struct relay_kept *kept,
-                struct cw_err *err)
+/* What is kept of one that returns is for one relay. */
+static struct relay_kept take_kept(struct units *units, const struct agent_unit *order)
+{
+    static const struct relay_kept none = {.state_fd = -1, .disk_fd = -1};
+    struct relay_kept kept = units->config.kept;
+
+    if (order->kind != AGENT_UNIT_IS_RELAY || !(order->flags & AGENT_UNIT_KEPT))
+        return none;
+    units->config.kept = none;
+    return kept;
+}
+
+static int start(struct units *units, const struct agent_unit *order, struct cw_err *err)
 {
     struct job_unit *u = &units->unit[order->number];
     bool relay = order->kind == AGENT_UNIT_IS_RELAY;
@@ -251,8 +258,7 @@ int units_start(struct units *units, const struct agent_unit *order, const struc
     if (take_order(u, order, err) < 0)
         return err->code;
     u->of = units;
-    u->outlived = kept;
-    u->kept = kept ? *kept : (struct relay_kept){.state_fd = -1, .disk_fd = -1};
+    u->kept = take_kept(units, order);
     u->unit =
         (struct unit){.loop = units->config.loop,
                       .ops = &unit_ops,
@@ -270,9 +276,25 @@ int units_start(struct units *units, const struct agent_unit *order, const struc
     return err->code = CW_OK;
 }
 
-void units_kill(struct units *units, uint32_t number)
+int units_start(struct units *units, const uint8_t *body, size_t size, struct cw_err *err)
 {
-    unit_kill(&units->unit[number].unit);
+    struct agent_unit order;
+
+    if (!agent_unit_get(body, size, &order))
+        return cw_err_set(err, CW_EPROTO, "an order to start a unit that makes no sense");
+    start(units, &order, err);
+    sodium_memzero(order.key, sizeof(order.key));
+    return err->code;
+}
+
+int units_kill(struct units *units, const uint8_t *body, size_t size, struct cw_err *err)
+{
+    struct agent_event event;
+
+    if (!agent_event_get(body, size, &event) || event.of >= AGENT_UNITS_MAX)
+        return cw_err_set(err, CW_EPROTO, "an order to kill a unit that makes no sense");
+    unit_kill(&units->unit[event.of].unit);
+    return CW_OK;
 }
 
 /* --- their processes --- */
@@ -290,23 +312,10 @@ bool units_have(const struct units *units, pid_t pid)
     return unit_of(units, pid);
 }
 
-bool units_child_ended(struct units *units, pid_t pid, int status)
+void units_child_ended(struct units *units, pid_t pid, int status)
 {
     struct job_unit *u = unit_of(units, pid);
 
     if (u)
         unit_ended(&u->unit, status);
-    return u;
-}
-
-void units_reap(struct units *units)
-{
-    int status;
-
-    for (uint32_t i = 0; units && i < AGENT_UNITS_MAX; i++) {
-        struct unit *u = &units->unit[i].unit;
-
-        if (u->pid > 0 && waitpid(u->pid, &status, WNOHANG) == u->pid)
-            unit_ended(u, status);
-    }
 }

@@ -15,7 +15,7 @@ void agent_child_init(struct agent_child *c, struct loop *loop,
                       bool (*said)(void *ctx, const char *line), void *ctx)
 {
     *c = (struct agent_child){
-        .loop = loop, .errors.fd = -1, .keep_fd = -1, .said = said, .ctx = ctx};
+        .loop = loop, .errors.fd = -1, .kept_fds = {-1, -1, -1}, .said = said, .ctx = ctx};
 }
 
 /* --- what it says --- */
@@ -87,8 +87,9 @@ static int spawn(struct agent_child *c, const struct launch_command *command, in
     posix_spawn_file_actions_adddup2(&actions, in_fd, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, err_fd, STDERR_FILENO);
-    if (c->keep_fd >= 0)
-        posix_spawn_file_actions_adddup2(&actions, c->keep_fd, c->keep_fd);
+    for (int i = 0; i < AGENT_KEPT_FDS; i++)
+        if (c->kept_fds[i] >= 0)
+            posix_spawn_file_actions_adddup2(&actions, c->kept_fds[i], c->kept_fds[i]);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &standard);
     posix_spawnattr_setflags(&attributes,

@@ -12,6 +12,10 @@
 #define AGENT_CHILD_LINE_MAX 200u /* bytes of a line on stderr */
 #define AGENT_CHILD_LINES 3u      /* that are kept, the last ones */
 
+/* Of the agent of this machine: what is open as long as ranks may live; the files of a relay's log
+ * that is kept (struct relay_kept). */
+#define AGENT_KEPT_FDS 3
+
 struct agent_child {
     struct loop *loop; /* borrowed */
     pid_t pid;         /* 0: there is none, or it has ended */
@@ -20,8 +24,8 @@ struct agent_child {
     uint32_t lines; /* that came */
     size_t used;    /* of the one that comes */
     char line[AGENT_CHILD_LINES][AGENT_CHILD_LINE_MAX + 1];
-    bool here;   /* it stays in our session, as what it starts is our user's */
-    int keep_fd; /* open there under the same number; -1: none is */
+    bool here;                    /* it stays in our session, as what it starts is our user's */
+    int kept_fds[AGENT_KEPT_FDS]; /* open there under the same numbers; -1: none is */
     /* A line has come. Returns whether it may say why it fails. */
     bool (*said)(void *ctx, const char *line);
     void *ctx;

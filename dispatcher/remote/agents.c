@@ -1,7 +1,6 @@
 #include "dispatcher/remote/agents.h"
 #include "common/secret.h"
 #include "dispatcher/channels/wire.h"
-#include "dispatcher/remote/agent_child.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -25,6 +24,7 @@ struct way {
 struct agent {
     struct agents *of;
     uint32_t host;
+    bool here; /* a child of ours, which needs no signs of life */
     enum {
         AGENT_WAITING,   /* for its turn */
         AGENT_STARTING,  /* until it has greeted */
@@ -53,7 +53,7 @@ struct agent {
 
 struct agents {
     struct agents_config config;
-    bool here; /* the only one is a child of ours */
+    uint32_t count; /* of agents that are to be there */
     char causeway[PATH_MAX];
     char own_host[HOST_NAME_MAX + 1];
     struct agent *agent;          /* owned */
@@ -80,7 +80,12 @@ static uint64_t now_of(const struct agents *a)
 
 static const char *name_of(const struct agent *g)
 {
-    return g->of->config.hosts->host[g->host].name;
+    return g->here ? "localhost" : g->of->config.hosts->host[g->host].name;
+}
+
+static uint64_t timeout_of(const struct agent *g)
+{
+    return g->here ? LOOP_NEVER : g->of->config.timeout_ns;
 }
 
 /* --- its end --- */
@@ -113,7 +118,7 @@ static void let_go(struct agent *g)
 static void try_to_return(struct agent *g)
 {
     struct agents *a = g->of;
-    uint64_t pause_ns = a->here ? 0 : a->config.timeout_ns;
+    uint64_t pause_ns = g->here ? 0 : a->config.timeout_ns;
 
     g->state = g->returns++ < AGENTS_RETURNS_MAX && !a->ending ? AGENT_AWAY : AGENT_GONE;
     if (pause_ns < AGENTS_RETURN_MIN_NS)
@@ -200,7 +205,7 @@ static void greet(struct way *way, struct cw_err *err)
     struct greeting_open open = {.protocol = GREETING_PROTOCOL,
                                  .version = CAUSEWAY_VERSION,
                                  .ranks = config->ranks,
-                                 .timeout_ns = config->timeout_ns,
+                                 .timeout_ns = timeout_of(g),
                                  .alive_period_ns = config->alive_period_ns,
                                  .stack_bytes = stack_limit()};
     struct greeting_attach attach = {.protocol = GREETING_PROTOCOL};
@@ -301,6 +306,18 @@ static long on_greeting(void *ctx, const uint8_t *bytes, size_t size, struct cw_
 
 /* --- connections --- */
 
+static const char *agent_program(const struct agent *g)
+{
+    const char *own = g->here ? g->of->config.own : g->of->config.hosts->host[g->host].agent;
+
+    return own ? own : g->of->causeway;
+}
+
+static const char *launcher_of(const struct agent *g)
+{
+    return g->here ? "ssh" : g->of->config.launcher;
+}
+
 /* The launcher has more to say than that its connection ended: it is given time for that. */
 static void explain_later(struct agent *g, const struct cw_err *err)
 {
@@ -343,9 +360,9 @@ static void explain(struct agent *g)
     agent_child_why(&g->now->child, said, sizeof(said));
     marker_noise(&g->now->greeting.marker, noise, sizeof(noise));
     cw_err_set(&err, CW_ESYS, "no agent could be started by %s: %s%s%s%s; try: %s %s %s --version",
-               g->of->config.launcher, said[0] ? said : g->why.text,
+               launcher_of(g), said[0] ? said : g->why.text,
                noise[0] ? " (on its standard output came: \"" : "", noise, noise[0] ? "\")" : "",
-               g->of->config.launcher, name_of(g), g->of->causeway);
+               launcher_of(g), name_of(g), agent_program(g));
     fail(g, &err);
 }
 
@@ -382,9 +399,9 @@ static void try_later(struct agent *g)
     loop_timer_hasten(&a->timer, g->try_ns);
 }
 
-static bool may_resume(const struct agents *a, const struct cw_err *err)
+static bool may_resume(const struct agent *g, const struct cw_err *err)
 {
-    return !a->here && (err->code == CW_ECLOSED || err->code == CW_ESYS);
+    return !g->here && (err->code == CW_ECLOSED || err->code == CW_ESYS);
 }
 
 static void on_broke(void *ctx, const struct cw_err *err)
@@ -399,7 +416,7 @@ static void on_broke(void *ctx, const struct cw_err *err)
         lose(g, &why);
     else if (way != g->now && err->code != CW_EAUTH)
         try_later(g);
-    else if (!may_resume(g->of, err))
+    else if (!may_resume(g, err))
         lose(g, &why);
     else
         suspend(g, err);
@@ -419,13 +436,6 @@ static bool on_said(void *ctx, const char *line)
     return true;
 }
 
-static const char *agent_program(const struct agent *g)
-{
-    const char *own = g->of->config.hosts->host[g->host].agent;
-
-    return own ? own : g->of->causeway;
-}
-
 /* A new agent, or another connection with this one. */
 static int connect_by(struct way *way, struct cw_err *err)
 {
@@ -435,9 +445,9 @@ static int connect_by(struct way *way, struct cw_err *err)
     uint64_t connect_s = a->config.timeout_ns / 1000000000 + 1;
     const char *first[] = {"agent", NULL};
     const char *again[] = {"agent", "--attach", g->facts.dir, NULL};
-    char keep_fd[16];
-    const char *here[] = {"agent", "--here", keep_fd, NULL};
-    struct launch_command_config config = {.launcher = a->config.launcher,
+    char kept[64];
+    const char *here[] = {"agent", "--here", kept, NULL};
+    struct launch_command_config config = {.launcher = launcher_of(g),
                                            .args = a->config.launcher_args,
                                            .host = name_of(g),
                                            .own_host = a->own_host,
@@ -445,8 +455,9 @@ static int connect_by(struct way *way, struct cw_err *err)
                                            .words = g->mux ? again : first};
     int in_fd, out_fd;
 
-    snprintf(keep_fd, sizeof(keep_fd), "%d", a->config.keep_fd);
-    if (a->here)
+    snprintf(kept, sizeof(kept), "%d,%d,%d", a->config.kept_fds[0], a->config.kept_fds[1],
+             a->config.kept_fds[2]);
+    if (g->here)
         config.words = here;
     config.connect_s = AGENTS_CONNECT_MAX_S;
     if (g->mux && connect_s < config.connect_s)
@@ -521,7 +532,7 @@ static void look_at_session(struct agent *g)
 {
     struct agents *a = g->of;
 
-    if (g->of->here)
+    if (g->here)
         return;
     note_heard(g);
     mux_ping(g->mux);
@@ -543,7 +554,7 @@ static void look_at_silence(struct agent *g)
         now_of(a) - g->heard_ns > AGENTS_SILENCE * a->period_ns || g->state != AGENT_THERE;
     struct cw_err err;
 
-    if (a->here)
+    if (g->here)
         return;
     if (silent != g->silent)
         a->config.events->silent(a->config.ctx, g->host, silent);
@@ -559,7 +570,7 @@ static uint64_t next_look(const struct agents *a)
 {
     uint64_t at_ns = now_of(a) + a->period_ns;
 
-    for (uint32_t i = 0; i < a->config.hosts->count; i++) {
+    for (uint32_t i = 0; i < a->count; i++) {
         const struct agent *g = &a->agent[i];
 
         if ((g->state == AGENT_SUSPENDED || g->state == AGENT_AWAY || g->trying) &&
@@ -575,8 +586,7 @@ static uint64_t next_look(const struct agents *a)
 
 static void advance(struct agents *a)
 {
-    while (!a->failed && !a->ending && a->next < a->config.hosts->count &&
-           a->starting < AGENTS_STARTS_MAX)
+    while (!a->failed && !a->ending && a->next < a->count && a->starting < AGENTS_STARTS_MAX)
         start(&a->agent[a->next++]);
 }
 
@@ -585,7 +595,7 @@ static void on_timer(void *ctx)
     struct agents *a = ctx;
 
     advance(a);
-    for (uint32_t i = 0; i < a->config.hosts->count; i++) {
+    for (uint32_t i = 0; i < a->count; i++) {
         struct agent *g = &a->agent[i];
 
         if (g->state == AGENT_STARTING)
@@ -601,7 +611,7 @@ static void on_timer(void *ctx)
             look_at_silence(g);
     }
     loop_timer_set(&a->timer, next_look(a));
-    if (!a->told && a->ready == a->config.hosts->count && !a->failed) {
+    if (!a->told && a->ready == a->count && !a->failed) {
         a->told = true;
         a->config.events->ready(a->config.ctx);
     }
@@ -609,18 +619,15 @@ static void on_timer(void *ctx)
 
 /* --- all of them --- */
 
-static struct host own_host = {.name = "localhost"};
-static const struct host_list this_machine = {.host = &own_host, .count = 1};
-
 struct agents *agents_new(const struct agents_config *config, struct cw_err *err)
 {
-    uint32_t count = config->hosts ? config->hosts->count : 1;
+    uint32_t count = config->hosts->count + 1;
     struct agents *a = calloc(1, sizeof(*a));
     ssize_t n;
 
     if (a) {
         a->config = *config;
-        a->here = !config->hosts;
+        a->count = config->own ? count : count - 1;
         a->agent = calloc(count, sizeof(*a->agent));
         a->keys = cw_secret_alloc(count * sizeof(*a->keys));
     }
@@ -637,12 +644,6 @@ struct agents *agents_new(const struct agents_config *config, struct cw_err *err
     a->causeway[n > 0 ? n : 0] = '\0';
     if (config->causeway)
         snprintf(a->causeway, sizeof(a->causeway), "%s", config->causeway);
-    if (a->here) { /* what runs now, whatever has become of its file */
-        snprintf(a->causeway, sizeof(a->causeway), "/proc/self/exe");
-        a->config.hosts = &this_machine;
-        a->config.launcher = "ssh";
-        a->config.timeout_ns = LOOP_NEVER;
-    }
     gethostname(a->own_host, sizeof(a->own_host) - 1);
     a->period_ns = a->config.timeout_ns / AGENTS_PERIODS;
     if (a->period_ns > AGENTS_PERIOD_MAX_NS)
@@ -653,13 +654,15 @@ struct agents *agents_new(const struct agents_config *config, struct cw_err *err
 
         g->of = a;
         g->host = i;
+        g->here = i == config->hosts->count;
         g->now = &g->way[0];
         for (int j = 0; j < 2; j++) {
             g->way[j].of = g;
             wire_init(&g->way[j].wire, config->loop, &wire_ops, &g->way[j]);
             agent_child_init(&g->way[j].child, config->loop, on_said, &g->way[j]);
-            g->way[j].child.here = a->here;
-            g->way[j].child.keep_fd = a->here ? config->keep_fd : -1;
+            g->way[j].child.here = g->here;
+            if (g->here)
+                memcpy(g->way[j].child.kept_fds, config->kept_fds, sizeof(config->kept_fds));
         }
     }
     loop_timer_add(config->loop, &a->timer, on_timer, a);
@@ -671,7 +674,7 @@ void agents_free(struct agents *a)
     if (!a)
         return;
     a->ending = true;
-    for (uint32_t i = 0; i < a->config.hosts->count; i++) {
+    for (uint32_t i = 0; i < a->count; i++) {
         if (a->agent[i].mux)
             tell_users_lost(a, i);
         let_go(&a->agent[i]);
@@ -680,11 +683,11 @@ void agents_free(struct agents *a)
     for (uint32_t i = 0; i < a->users; i++)
         if (a->user[i].ops->over)
             a->user[i].ops->over(a->user[i].ctx);
-    for (uint32_t i = 0; i < a->config.hosts->count; i++)
+    for (uint32_t i = 0; i < agents_count(a); i++)
         for (int j = 0; j < 2; j++)
             wire_end(&a->agent[i].way[j].wire);
     loop_timer_remove(&a->timer);
-    cw_secret_free(a->keys, a->config.hosts->count * sizeof(*a->keys));
+    cw_secret_free(a->keys, agents_count(a) * sizeof(*a->keys));
     free(a->agent);
     free(a);
 }
@@ -701,9 +704,10 @@ void agents_open(struct agents *a)
     loop_timer_set(&a->timer, 0);
 }
 
-static bool any_left(const struct agents *a)
+/* From this one on. */
+static bool any_left(const struct agents *a, uint32_t first)
 {
-    for (uint32_t i = 0; i < a->config.hosts->count; i++)
+    for (uint32_t i = first; i < a->count; i++)
         if (a->agent[i].mux)
             return true;
     return false;
@@ -712,13 +716,13 @@ static bool any_left(const struct agents *a)
 /* One that has not greeted yet ends with its connection. */
 void agents_end(struct agents *a)
 {
-    uint64_t until_ns;
+    uint64_t began_ns;
     struct cw_err err;
 
     if (!a || a->ending)
         return;
     a->ending = true;
-    for (uint32_t i = 0; i < a->config.hosts->count; i++)
+    for (uint32_t i = 0; i < a->count; i++)
         if (a->agent[i].state == AGENT_STARTING) {
             let_go(&a->agent[i]);
         } else if (a->agent[i].mux) {
@@ -726,16 +730,18 @@ void agents_end(struct agents *a)
             if (a->agent[i].state == AGENT_THERE)
                 wire_finish(&a->agent[i].now->wire);
         }
-    until_ns = loop_look(a->config.loop) + AGENTS_END_NS;
-    while (any_left(a) && now_of(a) < until_ns)
-        loop_turn(a->config.loop, until_ns);
+    began_ns = loop_look(a->config.loop);
+    while (any_left(a, 0) && now_of(a) < began_ns + AGENTS_END_NS)
+        loop_turn(a->config.loop, began_ns + AGENTS_END_NS);
+    while (any_left(a, agents_here(a)) && now_of(a) < began_ns + AGENTS_END_OWN_NS)
+        loop_turn(a->config.loop, began_ns + AGENTS_END_OWN_NS);
 }
 
 /* --- processes --- */
 
 static struct way *way_of(const struct agents *a, pid_t pid)
 {
-    for (uint32_t i = 0; a && pid > 0 && i < a->config.hosts->count; i++)
+    for (uint32_t i = 0; a && pid > 0 && i < a->count; i++)
         for (int j = 0; j < 2; j++)
             if (a->agent[i].way[j].child.pid == pid)
                 return &a->agent[i].way[j];
@@ -788,14 +794,14 @@ int agents_tell_event(struct agents *a, uint32_t host, uint32_t type, uint32_t o
     return agents_tell(a, host, type, body, agent_event_put(body, &event), err);
 }
 
-bool agents_are_here(const struct agents *a)
+uint32_t agents_here(const struct agents *a)
 {
-    return a->here;
+    return a->config.hosts->count;
 }
 
 uint32_t agents_count(const struct agents *a)
 {
-    return a->config.hosts->count;
+    return agents_here(a) + 1;
 }
 
 const char *agents_name(const struct agents *a, uint32_t host)

@@ -1,7 +1,7 @@
-/* The agents of a job, one on each of its hosts: started side by side, a bounded number at a time;
- * a session with each, which outlives its connection; and, where that cannot be made again in time,
- * the host is lost, until another agent can be started there. All in the job's loop, which never
- * waits for one of them. */
+/* The agents of a job, one on each of its hosts, and one on this machine: started side by side, a
+ * bounded number at a time; a session with each, which outlives its connection; and, where that
+ * cannot be made again in time, the host is lost, until another agent can be started there. All in
+ * the job's loop, which never waits for one of them. */
 #ifndef DISPATCHER_AGENTS_H
 #define DISPATCHER_AGENTS_H
 
@@ -10,6 +10,7 @@
 #include "dispatcher/hosts/host_list.h"
 #include "dispatcher/mux/agent_frames.h"
 #include "dispatcher/mux/greeting.h"
+#include "dispatcher/remote/agent_child.h"
 
 #include <sys/types.h>
 
@@ -27,7 +28,8 @@
 #define AGENTS_SILENCE 2u                   /* ... after which another connection is made */
 #define AGENTS_PAUSE_MIN_NS 50000000ull     /* between two such tries; doubled each time ... */
 #define AGENTS_PAUSE_MAX_NS 1000000000ull   /* ... up to this */
-#define AGENTS_END_NS 3000000000ull         /* for agents to end */
+#define AGENTS_END_NS 3000000000ull         /* for agents to end ... */
+#define AGENTS_END_OWN_NS 6000000000ull     /* ... and for that of this machine, with its units */
 #define AGENTS_RETURN_MIN_NS 1000000000ull  /* until a lost host is tried; doubled each time ... */
 #define AGENTS_RETURN_MAX_NS 60000000000ull /* ... up to this */
 #define AGENTS_RETURNS_MAX 1500u            /* such tries in vain: some 24 hours */
@@ -35,7 +37,8 @@
 
 struct agents;
 
-/* In the job's loop. A host is known by its index in the list. */
+/* In the job's loop. A host is known by its index in the list, this machine by the one behind them.
+ */
 struct agents_events {
     void (*ready)(void *ctx); /* every host has an agent; once */
     /* Before that: this one cannot be had. */
@@ -56,8 +59,9 @@ struct agents_events {
 /* Everything borrowed. */
 struct agents_config {
     struct loop *loop;
-    const struct host_list *hosts; /* NULL: this machine alone, by a child process */
-    int keep_fd;                   /* there: open as long as ranks may live; -1: none */
+    const struct host_list *hosts; /* ... beside this machine, whose agent is a child process */
+    const char *own;               /* program of that child; NULL: there is none */
+    int kept_fds[AGENT_KEPT_FDS];  /* which it gets; -1: none */
     const uint8_t *job_id;         /* CW_ID_SIZE bytes */
     uint32_t ranks;
     const char *launcher;      /* as of struct launch_command_config */
@@ -111,8 +115,8 @@ int agents_tell(struct agents *agents, uint32_t host, uint32_t type, const void 
 int agents_tell_event(struct agents *agents, uint32_t host, uint32_t type, uint32_t of,
                       uint32_t value, struct cw_err *err);
 
-/* There is one, on this machine, for want of other hosts. */
-bool agents_are_here(const struct agents *agents);
+/* The index of this machine's, which is how many hosts there are, too; and one more than that. */
+uint32_t agents_here(const struct agents *agents);
 uint32_t agents_count(const struct agents *agents);
 const char *agents_name(const struct agents *agents, uint32_t host);
 /* What the agent told of its host, once it is ready. */

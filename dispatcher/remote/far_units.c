@@ -30,7 +30,6 @@ static int tell_listens(const struct far_units *f, struct agent_event *event, st
 static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body, size_t size,
                     struct cw_err *err)
 {
-    const char *name = agents_name(((struct far_units *)ctx)->agents, host);
     struct far_units *f = ctx;
     struct agent_event event;
     struct cw_err why;
@@ -51,7 +50,9 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
         f->events->ended(f->ctx, event.of, (int)event.value, event.text);
         return CW_OK;
     default:
-        cw_err_set(&why, CW_ESYS, "host %s: %.300s", name, event.text);
+        cw_err_set(&why, CW_ESYS, "%.400s", event.text);
+        if (host != agents_here(f->agents))
+            cw_err_wrap(&why, "host %s", agents_name(f->agents, host));
         f->events->failed(f->ctx, event.of, (int)event.value, &why);
         return CW_OK;
     }
@@ -115,9 +116,4 @@ void far_units_kill(struct far_units *f, uint32_t number)
     struct cw_err err;
 
     agents_tell_event(f->agents, f->unit[number].host, AGENT_UNIT_KILL, number, 0, &err);
-}
-
-const char *far_units_host(const struct far_units *f, uint32_t number)
-{
-    return agents_name(f->agents, f->unit[number].host);
 }

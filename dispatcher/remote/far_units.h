@@ -1,12 +1,24 @@
-/* The units of a job that stand on its hosts: their agents start them, and tell what becomes of
- * them. In the job's loop. */
+/* The units of a job, on its hosts and on this machine: their agents start them, and tell what
+ * becomes of them. In the job's loop. */
 #ifndef DISPATCHER_FAR_UNITS_H
 #define DISPATCHER_FAR_UNITS_H
 
-#include "dispatcher/node/units.h"
+#include "common/unit.h"
 #include "dispatcher/remote/agents.h"
 
 struct far_units;
+
+/* What becomes of one, in the order of struct unit_ops. */
+struct units_events {
+    /* `place`: of a server its directory; of a relay its socket. */
+    void (*started)(void *ctx, uint32_t number, pid_t pid, const char *place);
+    /* `tcp`: "": it does not listen there. `in_memory`: what it keeps is. */
+    void (*listens)(void *ctx, uint32_t number, const char *local, const char *tcp, bool in_memory);
+    void (*ended)(void *ctx, uint32_t number, int status, const char *why);
+    void (*failed)(void *ctx, uint32_t number, int status, const struct cw_err *err);
+    /* The host that it was on is lost. */
+    void (*lost)(void *ctx, uint32_t number, const struct cw_err *err);
+};
 
 /* A user of the agents. NULL with *err set: CW_ENOMEM. */
 struct far_units *far_units_new(struct agents *agents, const struct units_events *events, void *ctx,
@@ -19,8 +31,5 @@ int far_units_start(struct far_units *units, uint32_t host, const struct agent_u
                     struct cw_err *err);
 /* A drill: SIGKILL. */
 void far_units_kill(struct far_units *units, uint32_t number);
-
-/* The name of the host that it was ordered on. */
-const char *far_units_host(const struct far_units *units, uint32_t number);
 
 #endif

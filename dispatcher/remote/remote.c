@@ -255,7 +255,7 @@ static void tell_failed(struct process *p, const struct agent_event *event)
     struct cw_err err;
 
     cw_err_set(&err, (int)event->value, "%s", event->text);
-    if (!agents_are_here(config.agents))
+    if (p->host != agents_here(config.agents))
         cw_err_wrap(&err, "host %s", agents_name(config.agents, p->host));
     drop_streams(p);
     leave(p);

@@ -168,7 +168,7 @@ struct staging *staging_new(struct agents *agents, const struct staging_source *
                             uint32_t count, const struct staging_events *events, void *ctx,
                             struct cw_err *err)
 {
-    uint32_t all = agents_count(agents) * count;
+    uint32_t all = agents_here(agents) * count;
     struct staging *s = calloc(1, sizeof(*s));
 
     if (s)
@@ -226,7 +226,7 @@ void staging_host_back(struct staging *s, uint32_t host)
 
 void staging_begin(struct staging *s)
 {
-    uint32_t all = agents_count(s->agents) * s->count;
+    uint32_t all = agents_here(s->agents) * s->count;
 
     for (uint32_t i = 0; i < all; i++)
         tell(&s->transfer[i]);

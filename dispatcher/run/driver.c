@@ -162,8 +162,7 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
         fault_injection_taken(&d->faults, rank);
         break;
     case CW_REPORT_RELAY_LOST:
-        if (!relay_news_reap(&d->relay_news))
-            lost_by_rank(d, rank, report->text);
+        lost_by_rank(d, rank, report->text);
         break;
     case CW_REPORT_FATAL:
         device_failed(d, rank, report->text);
@@ -201,6 +200,7 @@ static void on_started(void *ctx, const struct remote_process *process)
 {
     struct driver *d = ctx;
     uint32_t rank = process->id.rank;
+    uint32_t host = d->slots[d->job_ranks[rank].slot].host;
     uint32_t image = starts_image(&d->starts, rank);
     struct cw_err err = {0};
 
@@ -211,9 +211,8 @@ static void on_started(void *ctx, const struct remote_process *process)
     rank_io_open(d->parts.rank_io, process->id, image, process->channel[LAUNCH_PMI],
                  process->channel[LAUNCH_CONTROL]);
     log_rank_started(&d->parts.log, now_of(d), rank, &d->job_ranks[rank], process->pid,
-                     agents_are_here(d->parts.agents)
-                         ? NULL
-                         : agents_name(d->parts.agents, d->slots[d->job_ranks[rank].slot].host));
+                     host == agents_here(d->parts.agents) ? NULL
+                                                          : agents_name(d->parts.agents, host));
     imaging_started(d->parts.imaging, rank, image);
     if (image) /* it has called MPI_Init, which its image knows of */
         job_rank_initialized(&d->job, rank, now_of(d));
@@ -318,8 +317,6 @@ static void on_child_ended(void *ctx, pid_t pid, int status)
 {
     struct driver *d = ctx;
 
-    if (units_child_ended(d->parts.units, pid, status))
-        return;
     if (ssh_transport_is_tunnel(pid))
         ssh_transport_ended(pid);
     else

@@ -17,8 +17,7 @@ static void on_ready(void *ctx)
     struct host_news *n = ctx;
 
     n->ready = true;
-    for (uint32_t host = 0;
-         !agents_are_here(n->parts->agents) && host < agents_count(n->parts->agents); host++)
+    for (uint32_t host = 0; host < agents_here(n->parts->agents); host++)
         log_verbose(&n->parts->log, "host %s has an agent (pid %u, %u cores)", name_of(n, host),
                     agents_facts(n->parts->agents, host)->pid,
                     agents_facts(n->parts->agents, host)->cores);
@@ -90,7 +89,10 @@ static void on_said(void *ctx, uint32_t host, const char *line)
 {
     struct host_news *n = ctx;
 
-    log_notice(&n->parts->log, "host %s: %s", name_of(n, host), line);
+    if (host == agents_here(n->parts->agents))
+        log_notice(&n->parts->log, "%s", line);
+    else
+        log_notice(&n->parts->log, "host %s: %s", name_of(n, host), line);
 }
 
 const struct agents_events host_news_events = {.ready = on_ready,

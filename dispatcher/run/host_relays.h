@@ -9,15 +9,14 @@
  * hosts are this machine. */
 void host_relays_own_address(const struct parts *parts, char text[CW_ADDRESS_MAX]);
 
+/* The host that a unit of the job stands on, or this machine (agents_here). */
+uint32_t host_relays_of(const struct parts *parts, uint32_t unit);
+
 /* The relay's address for a rank on that host. */
 void host_relays_address(const struct parts *parts, uint32_t relay, uint32_t host,
                          char text[CW_ADDRESS_MAX]);
 
-/* Where the checkpoint server of a job listens that stands on a host, with port 0, for other hosts;
- * "": all are this machine. */
-void host_relays_server_address(const struct parts *parts, char text[CW_ADDRESS_MAX]);
-
-/* Whether that host is the one of the job's own checkpoint server. */
+/* Whether that host is, or is on, the one of the job's own checkpoint server. */
 bool host_relays_is_near_server(const struct parts *parts, uint32_t host);
 
 /* Where a unit on that host listens for other hosts, with port 0; "": all are this machine. */

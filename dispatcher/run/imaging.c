@@ -34,7 +34,7 @@ struct imaging {
     struct images_rank *core_ranks; /* owned */
     struct rank_images *rank;       /* owned */
     struct servers *servers;
-    struct image_dir dir; /* of our own server, where it is here */
+    char dir[PATH_MAX]; /* of our own server, once it was started */
     uint8_t mark[CW_MARK_SIZE];
     struct loop_timer timer;             /* the core has something to be done */
     struct loop_timer stats_timer;       /* logs are looked at */
@@ -398,11 +398,7 @@ static void on_demand(void *ctx)
 
 static void on_opens(void *ctx, uint32_t server)
 {
-    struct imaging *im = ctx;
-
-    if (is_here(im))
-        image_dir_hold(&im->dir);
-    images_server_opens(&im->core, server);
+    images_server_opens(&((struct imaging *)ctx)->core, server);
 }
 
 static void on_held(void *ctx, const struct cw_stored *held)
@@ -588,22 +584,22 @@ static int open_servers(struct imaging *im, struct cw_err *err)
     const struct parts *p = im->parts;
     const struct run_options *o = p->options;
     const struct layout *l = &p->layout;
-    struct servers_config config = {.loop = p->loop,
-                                    .job_id = p->job_id,
-                                    .ranks = o->ranks,
-                                    .addresses = l->server_address,
-                                    .of_rank = im->core.config.of_rank,
-                                    .count = l->servers,
-                                    .key_file = l->server_key_file,
-                                    .socket_dir = is_far(im) ? NULL : p->dir.path,
-                                    .host = p->host[0] ? p->host : NULL,
-                                    .start = start_server,
-                                    .start_ctx = im,
-                                    .events = &servers_events,
-                                    .ctx = im};
+    struct servers_config config = {
+        .loop = p->loop,
+        .job_id = p->job_id,
+        .ranks = o->ranks,
+        .addresses = l->server_address,
+        .of_rank = im->core.config.of_rank,
+        .count = l->servers,
+        .key_file = l->server_key_file,
+        .socket_dir = is_far(im) ? NULL : agents_facts(p->agents, agents_here(p->agents))->dir,
+        .host = p->host[0] ? p->host : NULL,
+        .start = start_server,
+        .start_ctx = im,
+        .events = &servers_events,
+        .ctx = im};
 
-    if (is_here(im) && image_dir_choose(&im->dir, p->state ? p->image_dir : o->images.dir,
-                                        p->job_id, p->state, err) < 0)
+    if (is_here(im) && !p->state && image_dir_check(o->images.dir, err) < 0)
         return err->code;
     im->servers = servers_new(&config, err);
     return im->servers ? CW_OK : err->code;
@@ -738,8 +734,6 @@ void imaging_free(struct imaging *im)
     loop_timer_remove(&im->stats_timer);
     loop_timer_remove(&im->pause_timer);
     servers_free(im->servers);
-    if (im->servers && is_here(im))
-        image_dir_remove(&im->dir);
     free(im->core_ranks);
     free(im->rank);
     free(im);
@@ -772,38 +766,23 @@ void imaging_want_server(struct imaging *im)
         servers_want(im->servers, 0);
 }
 
-const char *imaging_server_dir(const struct imaging *im)
-{
-    const char *wanted = im->parts->options->images.dir;
-
-    return is_here(im) ? im->dir.path : wanted ? wanted : "";
-}
-
-uint64_t imaging_server_bytes_max(const struct imaging *im)
-{
-    uint64_t bytes_max = im->parts->options->images.bytes_max;
-
-    return bytes_max || !is_here(im) ? bytes_max : im->dir.bytes_max;
-}
-
 void imaging_server_started(struct imaging *im, pid_t pid, const char *host, const char *dir)
 {
     const char *where = host ? host : servers_address(im->servers, 0, true);
 
-    if (!is_here(im))
-        snprintf(im->dir.path, sizeof(im->dir.path), "%s", dir);
+    snprintf(im->dir, sizeof(im->dir), "%s", dir);
     log_verbose(im->log, "checkpoint server started (pid %d, %s, images in %s)", (int)pid, where,
-                im->dir.path);
+                im->dir);
 }
 
 void imaging_server_listens(struct imaging *im, const char *local, const char *far, bool in_memory)
 {
-    if ((in_memory || im->dir.in_memory) && !im->in_memory_told) {
+    if (in_memory && !im->in_memory_told) {
         im->in_memory_told = true;
         log_notice(im->log,
                    "note: images of ranks are kept in %s, which is in memory; choose a place on a "
                    "disk (--ckpt-dir DIR), or bound them (--ckpt-max BYTES)",
-                   im->dir.path);
+                   im->dir);
     }
     servers_own_listens(im->servers, local, far, is_here(im));
 }

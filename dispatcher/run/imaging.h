@@ -59,9 +59,6 @@ void imaging_set_up(const struct imaging *imaging, uint32_t host, bool is_near,
 /* --- of our own server --- */
 /* Starts it, unless it was. */
 void imaging_want_server(struct imaging *imaging);
-/* Where its images are to be, and how many bytes; "" and 0: its host chooses. */
-const char *imaging_server_dir(const struct imaging *imaging);
-uint64_t imaging_server_bytes_max(const struct imaging *imaging);
 /* It has started on this host (NULL: here), for images in this directory; it listens; it has ended,
  * and is started again; there will be none any more. */
 void imaging_server_started(struct imaging *imaging, pid_t pid, const char *host, const char *dir);

@@ -74,11 +74,6 @@ int parts_open_relays(struct parts *p, const struct parts_events *events, struct
 {
     const struct run_options *o = p->options;
     const struct layout *l = &p->layout;
-    struct units_config units = {.loop = p->loop,
-                                 .dir = p->dir.path,
-                                 .job = p->job_id,
-                                 .events = events->units,
-                                 .ctx = events->units_ctx};
     struct relays_config config = {.loop = p->loop,
                                    .job_id = p->job_id,
                                    .key = p->state ? p->relay_key : NULL,
@@ -98,26 +93,27 @@ int parts_open_relays(struct parts *p, const struct parts_events *events, struct
                                    .events = events->relays,
                                    .ctx = events->relays_ctx};
 
-    p->units = units_new(&units, err);
-    p->relays = p->units ? relays_new(&config, err) : NULL;
+    p->relays = relays_new(&config, err);
     return p->relays ? relays_open(p->relays, err) : err->code;
 }
 
 static int open_agents(struct parts *p, const struct parts_events *events, struct cw_err *err)
 {
     const struct host_options *o = &p->options->hosts;
-    struct agents_config config = {.loop = p->loop,
-                                   .hosts = o->list.count ? &o->list : NULL,
-                                   .keep_fd = state_file_lock_fd(p->state),
-                                   .job_id = p->job_id,
-                                   .ranks = p->options->ranks,
-                                   .launcher = o->launcher,
-                                   .launcher_args = o->launcher_args,
-                                   .causeway = o->agent,
-                                   .timeout_ns = o->timeout_ns,
-                                   .alive_period_ns = p->options->alive_period_ns,
-                                   .events = events->agents,
-                                   .ctx = events->agents_ctx};
+    struct agents_config config = {
+        .loop = p->loop,
+        .hosts = &o->list,
+        .own = "/proc/self/exe",
+        .kept_fds = {state_file_lock_fd(p->state), p->relay_kept.state_fd, p->relay_kept.disk_fd},
+        .job_id = p->job_id,
+        .ranks = p->options->ranks,
+        .launcher = o->launcher,
+        .launcher_args = o->launcher_args,
+        .causeway = o->agent,
+        .timeout_ns = o->timeout_ns,
+        .alive_period_ns = p->options->alive_period_ns,
+        .events = events->agents,
+        .ctx = events->agents_ctx};
 
     if (p->options->grid) {
         if (grid_state_ssh_args(&p->options->grid->grid, p->options->grid->here, p->dir.path,
@@ -220,6 +216,7 @@ int parts_open_programs(struct parts *p, const struct run_options *options, int 
 {
     *p = (struct parts){.options = options,
                         .spin_ns = choose_spin(options),
+                        .relay_kept = {-1, -1},
                         .log = {.verbose = options->verbose, .events.fd = -1}};
     return programs_open(&p->programs, options, exit_code, err);
 }
@@ -250,8 +247,7 @@ static bool is_server(void *ctx, pid_t pid)
 {
     const struct parts *p = ctx;
 
-    return units_have(p->units, pid) || ssh_transport_is_tunnel(pid) ||
-           agents_has_child(p->agents, pid);
+    return ssh_transport_is_tunnel(pid) || agents_has_child(p->agents, pid);
 }
 
 void parts_end_processes(struct parts *p)
@@ -268,12 +264,9 @@ void parts_close(struct parts *p)
         relays_keep_job(p->relays);
     if (p->loop)
         agents_end(p->agents);
-    relays_free(p->relays);
-    p->relays = NULL;
-    units_free(p->units);
-    p->units = NULL;
     parts_end_processes(p);
     agents_free(p->agents);
+    relays_free(p->relays);
     far_units_free(p->far_units);
     staging_free(p->staging);
     imaging_free(p->imaging);
@@ -285,6 +278,7 @@ void parts_close(struct parts *p)
         rundir_remove(&p->dir);
     rank_io_free(p->rank_io);
     outputs_free(p->outputs);
+    relay_kept_close(&p->relay_kept);
     state_file_close(p->state, p->state && (p->over || !p->begun));
     signals_close(&p->signals);
     channels_end(&p->channels);

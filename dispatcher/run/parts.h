@@ -17,6 +17,7 @@
 #include "dispatcher/state/state_file.h"
 #include "dispatcher/status/rundir.h"
 #include "dispatcher/streams/rank_input.h"
+#include "relay/process.h"
 
 struct parts {
     const struct run_options *options; /* borrowed */
@@ -41,11 +42,10 @@ struct parts {
     struct signals signals;
     struct outputs *outputs;
     struct job_log log;
-    struct agents *agents;       /* NULL: all is on this machine */
-    struct far_units *far_units; /* likewise */
-    struct units *units;         /* of this machine */
-    struct staging *staging;     /* NULL: no programs are sent to hosts */
-    char host[CW_ADDRESS_MAX];   /* by which other hosts reach this machine; "": there are none */
+    struct agents *agents;
+    struct far_units *far_units;
+    struct staging *staging;   /* NULL: no programs are sent to hosts */
+    char host[CW_ADDRESS_MAX]; /* by which other hosts reach this machine; "": there are none */
     struct relays *relays;
     struct rank_input *input;
     struct remote *remote; /* the processes of ranks; NULL: none is left */

@@ -42,12 +42,6 @@ void relay_news_failed(struct relay_news *n, uint32_t relay, int status, const s
         relay_failed(n, relay, status);
 }
 
-bool relay_news_reap(struct relay_news *n)
-{
-    units_reap(n->parts->units);
-    return n->job->ending || n->over;
-}
-
 /* The ranks at this relay that were to be started meanwhile are started now. */
 static void on_relay_back(void *ctx, uint32_t relay)
 {
@@ -82,7 +76,7 @@ static void on_relay_lost(void *ctx, uint32_t relay, const struct cw_err *err)
     struct relay_news *n = ctx;
 
     (void)relay;
-    if (!relay_news_reap(n))
+    if (!n->over)
         job_relay_lost(n->job, err->text, now_of(n));
 }
 

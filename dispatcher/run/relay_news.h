@@ -26,8 +26,4 @@ void relay_news_ended(struct relay_news *news, uint32_t relay, int status);
 void relay_news_failed(struct relay_news *news, uint32_t relay, int status,
                        const struct cw_err *err);
 
-/* Whether the job ends, maybe since one of our own has ended for good, which says more than a
- * broken connection. */
-bool relay_news_reap(struct relay_news *news);
-
 #endif

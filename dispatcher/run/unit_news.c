@@ -9,26 +9,6 @@
 
 /* --- orders --- */
 
-static bool is_far(const struct parts *p, uint32_t number)
-{
-    return number == AGENT_UNIT_SERVER ? p->options->hosts.ckptsrv_host != HOSTS_NONE
-                                       : p->layout.at_hosts;
-}
-
-static int start(const struct parts *p, const struct agent_unit *order,
-                 const struct relay_kept *kept, struct cw_err *err)
-{
-    uint32_t host = order->number == AGENT_UNIT_SERVER ? p->options->hosts.ckptsrv_host
-                                                       : p->layout.relay_host[order->number];
-
-    if (!is_far(p, order->number))
-        return units_start(p->units, order, kept, err);
-    if (far_units_start(p->far_units, host, order, err) < 0)
-        cw_err_wrap(err, "starting a relay or checkpoint server on host %s",
-                    agents_name(p->agents, host));
-    return err->code;
-}
-
 static struct agent_unit *new_order(uint32_t number, const uint8_t key[CW_KEY_SIZE],
                                     struct cw_err *err)
 {
@@ -44,11 +24,16 @@ static struct agent_unit *new_order(uint32_t number, const uint8_t key[CW_KEY_SI
     return order;
 }
 
-static int carry_out(const struct parts *p, struct agent_unit *order, const struct relay_kept *kept,
-                     struct cw_err *err)
+/* What it listens at for others is chosen by its host, unless it was said. */
+static int carry_out(const struct parts *p, struct agent_unit *order, struct cw_err *err)
 {
-    if (err->code == CW_OK)
-        start(p, order, kept, err);
+    uint32_t host = host_relays_of(p, order->number);
+
+    if (!order->listen[0])
+        host_relays_listen_address(p, host, order->listen);
+    if (err->code == CW_OK && far_units_start(p->far_units, host, order, err) < 0)
+        cw_err_wrap(err, "starting a relay or checkpoint server on host %s",
+                    agents_name(p->agents, host));
     sodium_memzero(order->key, sizeof(order->key));
     free(order);
     return err->code;
@@ -90,7 +75,6 @@ static int start_relay(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE]
     const struct parts *p = ((struct unit_news *)ctx)->parts;
     const struct relay_settings *settings = &p->options->relay_settings;
     const char *disk = relay_settings_disk_dir(settings);
-    bool kept = p->state && settings->log_safety != RELAY_LOG_SYNCED;
     struct agent_unit *order = new_order(relay, key, err);
 
     if (!order)
@@ -99,22 +83,15 @@ static int start_relay(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE]
         order->flags = AGENT_UNIT_RETURNS;
     if (order->flags && disk)
         snprintf(order->dir, sizeof(order->dir), "%s", disk);
-    if (is_far(p, relay))
-        host_relays_listen_address(p, p->layout.relay_host[relay], order->listen);
-    else if (p->host[0])
-        snprintf(order->listen, sizeof(order->listen), "tcp:%.255s:0", p->host);
+    if (p->state && settings->log_safety != RELAY_LOG_SYNCED)
+        order->flags |= AGENT_UNIT_KEPT;
     add_options(p, order, err);
-    return carry_out(p, order, kept ? &p->relay_kept : NULL, err);
+    return carry_out(p, order, err);
 }
 
 static void kill_relay(void *ctx, uint32_t relay)
 {
-    const struct parts *p = ((struct unit_news *)ctx)->parts;
-
-    if (is_far(p, relay))
-        far_units_kill(p->far_units, relay);
-    else
-        units_kill(p->units, relay);
+    far_units_kill(((struct unit_news *)ctx)->parts->far_units, relay);
 }
 
 const struct relays_own unit_news_relays = {start_relay, kill_relay};
@@ -122,7 +99,7 @@ const struct relays_own unit_news_relays = {start_relay, kill_relay};
 /* What waits for it to be settled hears why; later on images are heard of no more. */
 static void server_failed(struct unit_news *n, const struct cw_err *err)
 {
-    bool awaited = is_far(n->parts, AGENT_UNIT_SERVER) && !n->server_settled;
+    bool awaited = n->parts->options->hosts.ckptsrv_host != HOSTS_NONE && !n->server_settled;
 
     n->server_settled = true;
     n->server_why = *err;
@@ -134,6 +111,7 @@ void unit_news_start_server(void *ctx, const char *listen, const uint8_t key[CW_
 {
     struct unit_news *n = ctx;
     const struct parts *p = n->parts;
+    const char *dir = p->state ? p->image_dir : p->options->images.dir;
     struct cw_err err;
     struct agent_unit *order = new_order(AGENT_UNIT_SERVER, key, &err);
     char job[IMGDIR_JOB_TEXT];
@@ -143,26 +121,25 @@ void unit_news_start_server(void *ctx, const char *listen, const uint8_t key[CW_
         return;
     }
     order->kind = AGENT_UNIT_IS_SERVER;
-    order->flags = AGENT_UNIT_RETURNS;
-    order->bytes_max = imaging_server_bytes_max(p->imaging);
-    snprintf(order->dir, sizeof(order->dir), "%s", imaging_server_dir(p->imaging));
+    order->flags = AGENT_UNIT_RETURNS | (p->state ? AGENT_UNIT_KEPT : 0);
+    order->bytes_max = p->options->images.bytes_max;
+    snprintf(order->dir, sizeof(order->dir), "%s", dir ? dir : "");
     snprintf(order->listen, sizeof(order->listen), "%s", listen);
-    if (is_far(p, order->number)) {
-        order->flags |= AGENT_UNIT_PLACES;
-        host_relays_server_address(p, order->listen);
-    }
     imgdir_job_text(job, p->job_id);
     if (!p->state)
         agent_unit_option(order, "--ephemeral-job", job);
-    if (carry_out(p, order, NULL, &err) < 0)
+    if (carry_out(p, order, &err) < 0)
         server_failed(n, &err);
 }
 
 /* --- what is heard of them --- */
 
+/* The name of the host that it is on; NULL: this machine. */
 static const char *host_of(const struct unit_news *n, uint32_t number)
 {
-    return is_far(n->parts, number) ? far_units_host(n->parts->far_units, number) : NULL;
+    uint32_t host = host_relays_of(n->parts, number);
+
+    return host == agents_here(n->parts->agents) ? NULL : agents_name(n->parts->agents, host);
 }
 
 static void on_started(void *ctx, uint32_t number, pid_t pid, const char *place)
@@ -184,7 +161,7 @@ static void on_listens(void *ctx, uint32_t number, const char *local, const char
     struct unit_news *n = ctx;
 
     if (number != AGENT_UNIT_SERVER) {
-        relays_own_listens(n->parts->relays, number, local, tcp, !is_far(n->parts, number));
+        relays_own_listens(n->parts->relays, number, local, tcp, !host_of(n, number));
         return;
     }
     imaging_server_listens(n->parts->imaging, local, tcp, in_memory);
@@ -211,14 +188,17 @@ static void on_failed(void *ctx, uint32_t number, int status, const struct cw_er
         relay_news_failed(n->relay_news, number, status, err);
 }
 
-/* That a relay is lost its session says. */
 static void on_lost(void *ctx, uint32_t number, const struct cw_err *err)
 {
+    struct unit_news *n = ctx;
     struct cw_err why;
 
+    if (number != AGENT_UNIT_SERVER) {
+        relay_news_failed(n->relay_news, number, UNIT_NO_STATUS, err);
+        return;
+    }
     cw_err_set(&why, err->code, "%s, and with it the job's own checkpoint server", err->text);
-    if (number == AGENT_UNIT_SERVER)
-        server_failed(ctx, &why);
+    server_failed(n, &why);
 }
 
 const struct units_events unit_news_events = {on_started, on_listens, on_ended, on_failed, on_lost};

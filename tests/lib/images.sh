@@ -32,12 +32,9 @@ crash() {
   await_event rank_live $((before + 1))
 }
 
-# The checkpoint server that the dispatcher $pid started.
+# The checkpoint server of the job of the dispatcher $pid.
 own_server() {
-  local one
-  for one in $(children_of "$pid"); do
-    [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$one/cmdline") = causeway\ ckptsrv* ]] && echo "$one"
-  done
+  unit_below "$pid" ckptsrv
 }
 
 has_own_server() {

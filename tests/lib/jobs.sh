@@ -42,12 +42,9 @@ now_ms() {
 
 # --- relays -----------------------------------------------------------------------
 
-# The relay that the dispatcher $pid started.
+# The relay of the job of the dispatcher $pid.
 own_relay() {
-  local one
-  for one in $(children_of "$pid"); do
-    [[ $(tr '\0' ' ' <"/proc/$one/cmdline") = causeway\ relay* ]] && echo "$one"
-  done
+  unit_below "$pid" relay
 }
 
 # start_named_relay NAME OPTION...: leaves its process in $helper, its first address in $address; it writes to

@@ -183,6 +183,23 @@ children_of() {
   cat "/proc/$1/task/$1/children" 2>/dev/null
 }
 
+# below PID: all processes that it and its descendants have started
+below() {
+  local one
+  for one in $(children_of "$1"); do
+    echo "$one"
+    below "$one"
+  done
+}
+
+# unit_below PID NAME: those of them that are "causeway NAME ..."
+unit_below() {
+  local one
+  for one in $(below "$1"); do
+    [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$one/cmdline") = causeway\ $2* ]] && echo "$one"
+  done
+}
+
 child_of() {
   local all
   read -r -a all <<<"$(children_of "$1")"

@@ -28,15 +28,6 @@ programs=$root/build/programs
 
 # What a test's job prints, all of its dispatchers together, is in $work/all; what they say in $work/said.
 
-# All processes below $1.
-below() {
-  local one
-  for one in $(children_of "$1"); do
-    echo "$one"
-    below "$one"
-  done
-}
-
 collect() {
   cat "$tmp/out" >>"$work/all"
   cat "$tmp/err" >>"$work/said"

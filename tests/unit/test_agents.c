@@ -692,7 +692,7 @@ static void unit_that_fails(void)
 {
     static struct agent_unit server = {.number = AGENT_UNIT_SERVER,
                                        .kind = AGENT_UNIT_IS_SERVER,
-                                       .flags = AGENT_UNIT_RETURNS | AGENT_UNIT_PLACES,
+                                       .flags = AGENT_UNIT_RETURNS | AGENT_UNIT_KEPT,
                                        .dir = "/nowhere/at/all"};
     static struct agent_unit bad = {.number = 3, .flags = AGENT_UNIT_RETURNS};
     static struct agent_unit relay;

@@ -585,7 +585,7 @@ TEST(order_for_a_unit)
     static uint8_t bytes[AGENT_UNIT_MAX];
     static struct agent_unit v = {.number = AGENT_UNIT_SERVER,
                                   .kind = AGENT_UNIT_IS_SERVER,
-                                  .flags = AGENT_UNIT_RETURNS | AGENT_UNIT_PLACES,
+                                  .flags = AGENT_UNIT_RETURNS | AGENT_UNIT_KEPT,
                                   .bytes_max = 1ull << 40,
                                   .listen = "tcp:10.0.0.1:0"},
                              got;
