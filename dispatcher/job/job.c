@@ -386,10 +386,13 @@ static void end_start(struct job *job, uint32_t rank)
     job->starting--;
 }
 
+/* Where its host is not heard, its own silence says nothing. */
 static uint64_t end_of_life_ns(const struct job *job, uint32_t rank)
 {
-    return life_end_ns(&job->rank[rank].life,
-                       job_rank_restartable(job, rank) ? job->config.alive_timeout_ns : 0);
+    const struct job_rank *r = &job->rank[rank];
+    bool counts = job_rank_restartable(job, rank) && !job->slot[r->slot].suspect;
+
+    return life_end_ns(&r->life, counts ? job->config.alive_timeout_ns : 0);
 }
 
 void job_rank_started(struct job *job, uint32_t rank, uint64_t now_ns)
@@ -582,43 +585,38 @@ static void move_away(struct job *job, uint32_t rank, const char *text, uint64_t
     move(job, rank, out_of_reach ? "" : text, now_ns);
 }
 
-static void host_died(struct job *job, const struct life_event *event, uint64_t now_ns)
+static void rank_without_host(struct job *job, uint32_t rank, const char *text, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < job->config.ranks; i++) {
-        struct job_rank *r = &job->rank[i];
+    struct job_rank *r = &job->rank[rank];
 
-        if (job->slot[r->slot].host != event->host)
-            continue;
-        if (job_rank_runs(job, i)) {
-            set_why(r, "%s", event->text);
-            crash(job, i, JOB_REMAINS_LEAVE, 1, now_ns);
-        } else if (r->state == JOB_RANK_DOWN && !r->starting && !r->deciding && !job->ending) {
-            move_away(job, i, event->text, now_ns);
-        }
+    if (job_rank_runs(job, rank)) {
+        set_why(r, "%s", text);
+        crash(job, rank, JOB_REMAINS_LEAVE, 1, now_ns);
+    } else if (r->state == JOB_RANK_DOWN && !r->starting && !r->deciding && !job->ending) {
+        move_away(job, rank, text, now_ns);
     }
 }
 
-static void excuse(struct job *job, uint32_t rank, bool excused, uint64_t now_ns)
-{
-    struct life *life = &job->rank[rank].life;
-
-    if (life->excused && !excused)
-        life->heard_ns = now_ns;
-    life->excused = excused;
-    due(job, end_of_life_ns(job, rank));
-}
-
-/* Until ranks have places there is nobody that a host's life could concern. */
+/* BACK of one that is suspect says no more than that it is heard again: whether it can be used is
+ * as before. Until ranks have places there is nobody that it could concern. */
 static void host_life(struct job *job, const struct life_event *event, uint64_t now_ns)
 {
-    for (uint32_t i = 0; event->what != LIFE_SUSPECT && i < job->slots; i++)
-        if (job->slot[i].host == event->host)
-            job->slot[i].away = event->what == LIFE_DEAD;
-    for (uint32_t i = 0; job->slots && i < job->config.ranks; i++)
-        if (job->slot[job->rank[i].slot].host == event->host)
-            excuse(job, i, event->what == LIFE_SUSPECT, now_ns);
-    if (event->what == LIFE_DEAD)
-        host_died(job, event, now_ns);
+    for (struct job_slot *slot = job->slot; slot < job->slot + job->slots; slot++) {
+        if (slot->host != event->host)
+            continue;
+        if (event->what == LIFE_DEAD || (event->what == LIFE_BACK && !slot->suspect))
+            slot->away = event->what == LIFE_DEAD;
+        slot->suspect = event->what == LIFE_SUSPECT;
+    }
+    for (uint32_t i = 0; job->slots && i < job->config.ranks; i++) {
+        if (job->slot[job->rank[i].slot].host != event->host)
+            continue;
+        if (event->what == LIFE_DEAD)
+            rank_without_host(job, i, event->text, now_ns);
+        else if (event->what == LIFE_BACK)
+            job->rank[i].life.heard_ns = now_ns;
+        due(job, end_of_life_ns(job, i));
+    }
 }
 
 void job_life(struct job *job, const struct life_event *event, uint64_t now_ns)
@@ -882,7 +880,7 @@ const char *job_rank_condition(const struct job *job, uint32_t rank, uint64_t pe
         return "ended";
     if (r->state == JOB_RANK_DOWN)
         return r->incarnation ? "down" : "starting";
-    if (life_is_silent(&r->life, period_ns, now_ns))
+    if (!job->slot[r->slot].suspect && now_ns > r->life.heard_ns + LIFE_PERIODS * period_ns)
         return "hung";
     if (!r->up)
         return "starting";

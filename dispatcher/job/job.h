@@ -115,6 +115,7 @@ struct job_slot {
     uint32_t ranks_max; /* that may share it; 0 is as 1 */
     uint32_t ranks;     /* that run there, or are to be started there */
     bool away;          /* its host is lost */
+    bool suspect;       /* ... or may be: nothing is heard of it */
 };
 
 struct job_config {

@@ -2,14 +2,9 @@
 
 uint64_t life_end_ns(const struct life *life, uint64_t timeout_ns)
 {
-    uint64_t silent_ns = timeout_ns && !life->excused ? life->heard_ns + timeout_ns : UINT64_MAX;
+    uint64_t silent_ns = timeout_ns ? life->heard_ns + timeout_ns : UINT64_MAX;
 
     return life->dead_ns && life->dead_ns < silent_ns ? life->dead_ns : silent_ns;
-}
-
-bool life_is_silent(const struct life *life, uint64_t period_ns, uint64_t now_ns)
-{
-    return !life->excused && now_ns > life->heard_ns + LIFE_PERIODS * period_ns;
 }
 
 uint64_t life_absence_ns(uint64_t *looked_ns, uint64_t timeout_ns, uint64_t now_ns)

@@ -29,13 +29,11 @@ struct life_event {
 struct life {
     uint64_t heard_ns; /* its last sign of life */
     uint64_t dead_ns;  /* when it is taken for dead, being suspect; 0: it is not */
-    bool excused;      /* its host is suspect: silence counts from when that is heard again */
 };
 
 /* From when on it is dead, unless it is heard of before; `timeout_ns`: how long it may be silent,
  * 0: for ever. */
 uint64_t life_end_ns(const struct life *life, uint64_t timeout_ns);
-bool life_is_silent(const struct life *life, uint64_t period_ns, uint64_t now_ns);
 
 /* Signs of life that nobody was there to hear count as given: a dispatcher that was stopped, or had
  * no core, must not take its ranks for dead. It last looked at *looked_ns; returns how long it was

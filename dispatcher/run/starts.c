@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 struct start {
-    bool has_early;
     uint8_t *early; /* what its first incarnation read before MPI_Init; owned */
     uint32_t early_size;
     uint32_t image; /* that the process which was ordered last goes on from; 0: none */
@@ -44,14 +43,13 @@ bool starts_take_early(struct starts *s, uint32_t rank, const struct cw_report *
 {
     struct start *r = &s->rank[rank];
 
-    if (r->has_early)
+    if (r->early)
         return true;
     r->early = malloc(report->early_size + 1);
     if (!r->early)
         return false;
     memcpy(r->early, report->early, report->early_size);
     r->early_size = (uint32_t)report->early_size;
-    r->has_early = true;
     return true;
 }
 

@@ -362,3 +362,15 @@ TEST(suspect_host_excuses_its_ranks)
     CU_ASSERT_EQUAL(order.process.rank, 2);
     CU_ASSERT_TRUE(order.hung);
 }
+
+/* One that was lost is heard again for a moment: that does not say that it can be used. */
+TEST(suspect_host_stays_away)
+{
+    run_on(apart, SLOTS, 1);
+    host_is(LIFE_DEAD, 2, NOW);
+    host_is(LIFE_SUSPECT, 2, NOW);
+    host_is(LIFE_BACK, 2, NOW);
+    CU_ASSERT_TRUE(slots[4].away);
+    host_is(LIFE_BACK, 2, NOW);
+    CU_ASSERT_FALSE(slots[4].away);
+}
