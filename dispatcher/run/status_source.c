@@ -1,8 +1,8 @@
 #include "dispatcher/run/status_source.h"
 #include "dispatcher/status/json_value.h"
-#include "dispatcher/status/stats.h"
 #include "dispatcher/status/status.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,9 +293,46 @@ uint32_t status_source_missing(const struct status_source *s)
     return s->received < ranks ? ranks - s->received : 0;
 }
 
+static void print_rank(FILE *to, const struct cw_stats *s, uint32_t restarts)
+{
+    const struct cw_rank_stats *r = &s->of_rank;
+
+    fprintf(
+        to,
+        "%6u %10" PRIu64 " %14" PRIu64 " %10" PRIu64 " %14" PRIu64 " %10" PRIu64 " %12" PRIu64
+        " %8" PRIu64 " %12" PRIu64 " %9" PRIu64 " %10" PRIu64 " %10" PRIu64 " %12" PRIu64 " %8u\n",
+        s->rank, r->sent, r->sent_bytes, r->received, r->received_bytes, r->unexpected, r->polls,
+        r->sleeps, r->syscalls, r->switches, r->events, r->acts, r->log_bytes, restarts);
+}
+
+/* The relay's own counts, as they came with those of its last rank. */
+static void print_relay(FILE *to, const struct cw_relay_stats *relay)
+{
+    fprintf(to,
+            " relay: frames in %" PRIu64 ", out %" PRIu64 "; wakeups %" PRIu64 ", sleeps %" PRIu64
+            ", syscalls %" PRIu64 ", switches %" PRIu64 "; allocations %" PRIu64 "; memory %" PRIu64
+            " bytes, at most %" PRIu64 "; to other relays %" PRIu64 " messages, %" PRIu64
+            " bytes\n",
+            relay->frames_in, relay->frames_out, relay->wakeups, relay->sleeps, relay->syscalls,
+            relay->switches, relay->allocations, relay->memory_now, relay->memory_max,
+            relay->forwarded, relay->forwarded_bytes);
+}
+
+/* The table of --stats: one row a rank, then one a relay. */
 void status_source_print(FILE *to, const struct status_source *s)
 {
     const struct layout *l = s->config.layout;
+    uint32_t ranks = s->config.options->ranks;
 
-    stats_print(to, s->stats, s->config.job->rank, s->config.options->ranks, l->homes, l->relays);
+    fprintf(to, "%6s %10s %14s %10s %14s %10s %12s %8s %12s %9s %10s %10s %12s %8s\n", "rank",
+            "sent", "bytes", "received", "bytes", "unexpected", "polls", "sleeps", "syscalls",
+            "switches", "events", "acts", "log_bytes", "restarts");
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        print_rank(to, &s->stats[rank], s->config.job->rank[rank].restarts);
+    for (uint32_t relay = 0; relay < l->relays; relay++)
+        for (uint32_t rank = ranks; rank-- > 0;)
+            if (!l->homes || l->homes[rank] == relay) {
+                print_relay(to, &s->stats[rank].of_relay);
+                break;
+            }
 }
