@@ -25,13 +25,6 @@ static unsigned tests_run;
 static unsigned tests_failed;
 static char running[256];
 
-/* Beside the tests that say themselves that they are there. */
-static void (*const suites[])(void) = {
-    add_engine_tests,
-    add_agents_tests,
-    add_agent_lies_tests,
-};
-
 /* Take more than 2 s, or 10 s under a sanitizer. Tests of engines are there once for each engine.
  */
 static const char *const slow[] = {
@@ -90,8 +83,7 @@ static void add_tests(void)
                 t->suite->name, t->suite->set_up, t->suite->tear_down, NULL, t->suite->after);
         CU_add_test(suite, t->name, t->run);
     }
-    for (size_t i = 0; i < sizeof(suites) / sizeof(*suites); i++)
-        suites[i]();
+    add_engine_tests(); /* the others say themselves that they are there */
 }
 
 /* Async-signal-safe: a test that hangs may hold any lock. */

@@ -1,6 +1,6 @@
 /* Tests say where they stand that they are there, by SUITE once in a file and TEST for each; main.c
- * finds them in a section of the program. Suites that are there several times, or in several files,
- * are registered with CUnit by a function each. */
+ * finds them in a section of the program. Those of engines, which are there once for each engine,
+ * are registered with CUnit by a function. */
 #ifndef UNIT_SUITES_H
 #define UNIT_SUITES_H
 
@@ -34,8 +34,6 @@ struct unit_test {
         &(const struct unit_test){&this_suite, #test, test, __LINE__};                             \
     static void test(void)
 
-void add_agents_tests(void);
-void add_agent_lies_tests(void);
 void add_engine_tests(void);
 
 #endif

@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("agents that lie");
+
 #define WAIT_NS 30000000000ull
 #define RANKS 3
 
@@ -358,7 +360,7 @@ static void expect_given_up(const struct lie *lies, int count, const char *text)
     (const struct lie[]){__VA_ARGS__},                                                             \
         (int)(sizeof((const struct lie[]){__VA_ARGS__}) / sizeof(struct lie))
 
-static void about_processes(void)
+TEST(about_processes)
 {
     expect_given_up(LIES({AGENT_ENDED, 0, 0, NULL}), "ENDED about something that was ordered");
     CU_ASSERT_EQUAL(ends, 0);
@@ -377,7 +379,7 @@ static void about_processes(void)
     expect_given_up(LIES({AGENT_STARTED, 2, 0, NULL}), "start 2, which it does not have");
 }
 
-static void about_signs_of_life(void)
+TEST(about_signs_of_life)
 {
     expect_given_up(LIES({AGENT_ALIVE, 0, 0, NULL}), "ALIVE about something that was ordered");
     CU_ASSERT_EQUAL(alives, 0);
@@ -388,7 +390,7 @@ static void about_signs_of_life(void)
     expect_given_up(LIES({AGENT_ALIVE, 2, 0, NULL}), "start 2, which it does not have");
 }
 
-static void about_other_things(void)
+TEST(about_other_things)
 {
     expect_given_up(LIES({AGENT_UNIT_LISTENS, 2, 1, "unix:/a tcp:b:1"}),
                     "UNIT_LISTENS about something of which there is nothing");
@@ -402,7 +404,7 @@ static void about_other_things(void)
 
 /* A unit that was ordered may start again and again, in this order: each time one of the frames is
  * left out, at last none, and the last one is too much. */
-static void about_units(void)
+TEST(about_units)
 {
     static const struct agent_unit order = {.number = 2, .flags = AGENT_UNIT_RETURNS};
     static const struct lie good[] = {
@@ -421,14 +423,4 @@ static void about_units(void)
         CU_ASSERT_EQUAL(unit_news, news[without]);
         close_all();
     }
-}
-
-void add_agent_lies_tests(void)
-{
-    CU_pSuite s = CU_add_suite("agents that lie", NULL, NULL);
-
-    CU_ADD_TEST(s, about_processes);
-    CU_ADD_TEST(s, about_signs_of_life);
-    CU_ADD_TEST(s, about_other_things);
-    CU_ADD_TEST(s, about_units);
 }

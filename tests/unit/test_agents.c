@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("agents");
+
 #define WAIT_NS 30000000000ull /* for anything that must come */
 #define TIMEOUT_NS 4000000000ull
 #define PERIOD_NS 100000000ull
@@ -465,7 +467,7 @@ static pid_t agent_pid(uint32_t host)
 
 /* --- tests --- */
 
-static void rank_is_started_and_ends(void)
+TEST(rank_is_started_and_ends)
 {
     size_t used = 0;
 
@@ -484,7 +486,7 @@ static void rank_is_started_and_ends(void)
     close_all();
 }
 
-static void program_that_is_not_there(void)
+TEST(program_that_is_not_there)
 {
     static char *const argv[] = {"none", NULL};
     static const struct launch_program program = {
@@ -501,7 +503,7 @@ static void program_that_is_not_there(void)
 }
 
 /* A process ends by a signal; PMI and reports come before that. */
-static void what_a_rank_says(void)
+TEST(what_a_rank_says)
 {
     uint8_t bytes[64];
 
@@ -516,7 +518,7 @@ static void what_a_rank_says(void)
     close_all();
 }
 
-static void output_over_cuts(void)
+TEST(output_over_cuts)
 {
     size_t used, at = 0;
     bool good = true;
@@ -561,7 +563,7 @@ static void feed(void)
     feed_fd = -1;
 }
 
-static void input_over_cuts(void)
+TEST(input_over_cuts)
 {
     uint64_t until_ns;
     size_t used = 0;
@@ -593,7 +595,7 @@ static void input_over_cuts(void)
 }
 
 /* Who closes its stdin is noticed at the other end. */
-static void input_that_nobody_reads(void)
+TEST(input_that_nobody_reads)
 {
     uint64_t until_ns;
     int fds[2];
@@ -619,7 +621,7 @@ static void input_that_nobody_reads(void)
 }
 
 /* The restorer is a script that prints what it reads. */
-static void image_is_a_stream(void)
+TEST(image_is_a_stream)
 {
     char script[160];
     int fds[2];
@@ -663,7 +665,7 @@ static bool connects(const char *address)
 }
 
 /* It is started again at the same addresses. */
-static void relay_of_the_host(void)
+TEST(relay_of_the_host)
 {
     static struct agent_unit relay = {.flags = AGENT_UNIT_RETURNS, .listen = "tcp:127.0.0.1:0"};
     char tcp[CW_ADDRESS_MAX];
@@ -688,7 +690,7 @@ static void relay_of_the_host(void)
 }
 
 /* Each says why: one that cannot be placed, one that ends at once, and one that may not return. */
-static void unit_that_fails(void)
+TEST(unit_that_fails)
 {
     static struct agent_unit server = {.number = AGENT_UNIT_SERVER,
                                        .kind = AGENT_UNIT_IS_SERVER,
@@ -726,7 +728,7 @@ static void unit_that_fails(void)
 
 /* --- losses --- */
 
-static void agent_is_killed(void)
+TEST(agent_is_killed)
 {
     uint64_t from_ns;
     pid_t rank;
@@ -753,7 +755,7 @@ static void agent_is_killed(void)
 }
 
 /* The new agent knows neither the program nor the environment. */
-static void lost_host_returns(void)
+TEST(lost_host_returns)
 {
     open_ready(1, 1000000000ull);
     start(0, "exec sleep 1000");
@@ -779,7 +781,7 @@ static void lost_host_returns(void)
     close_all();
 }
 
-static void agent_stands_still_for_too_long(void)
+TEST(agent_stands_still_for_too_long)
 {
     pid_t agent, rank;
 
@@ -800,7 +802,7 @@ static void agent_stands_still_for_too_long(void)
     close_all();
 }
 
-static void agent_stands_still_for_a_while(void)
+TEST(agent_stands_still_for_a_while)
 {
     uint64_t until_ns;
     pid_t agent;
@@ -823,7 +825,7 @@ static void agent_stands_still_for_a_while(void)
     close_all();
 }
 
-static void agent_is_told_to_end(void)
+TEST(agent_is_told_to_end)
 {
     pid_t rank;
 
@@ -839,7 +841,7 @@ static void agent_is_told_to_end(void)
 }
 
 /* All that the agent has started ends with it, without a word of the dispatcher. */
-static void dispatcher_is_gone(void)
+TEST(dispatcher_is_gone)
 {
     pid_t agent, rank;
 
@@ -872,7 +874,7 @@ static void expect_failure(const char *text)
     close_all();
 }
 
-static void launcher_fails(void)
+TEST(launcher_fails)
 {
     open_site("echo 'Permission denied (publickey).' >&2; exit 255");
     open_agents(1, TIMEOUT_NS);
@@ -888,7 +890,7 @@ static void launcher_fails(void)
 }
 
 /* As MaxStartups of sshd has it: the third connection is taken. */
-static void connections_are_dropped(void)
+TEST(connections_are_dropped)
 {
     open_site("n=$(cat $0.n 2>/dev/null || echo 0); echo $((n + 1)) >$0.n\n"
               "[ $n -lt 2 ] || rm $0.n\n[ $n -ge 2 ] || { echo 'kex_exchange_identification: "
@@ -899,7 +901,7 @@ static void connections_are_dropped(void)
     close_all();
 }
 
-static void shell_that_prints(void)
+TEST(shell_that_prints)
 {
     open_site("echo Welcome");
     open_agents(1, TIMEOUT_NS);
@@ -913,7 +915,7 @@ static void shell_that_prints(void)
     expect_failure("none of them of Causeway");
 }
 
-static void another_version(void)
+TEST(another_version)
 {
     open_site("printf "
               "'\\nCAUSEWAY-AGENT:2f1c\\n\\011\\0\\0\\0\\003\\0\\0\\0\\143\\0\\0\\0\\003\\0009.9'; "
@@ -923,7 +925,7 @@ static void another_version(void)
 }
 
 /* Of two machines, one was booted long before ours and one long after; messages take 5 to 9 ns. */
-static void clock_of_another_machine(void)
+TEST(clock_of_another_machine)
 {
     static const uint64_t ahead[] = {1ull << 60, (uint64_t) - (1ll << 60)};
 
@@ -944,7 +946,7 @@ static int ask(struct ssh_session *session, const char *text)
     return ssh_session_ask(session, json_loads(text, 0, NULL), WAIT_NS, &err);
 }
 
-static void hosts_are_asked(void)
+TEST(hosts_are_asked)
 {
     static struct ssh_session session;
     const struct launch_command_config how = {
@@ -972,31 +974,4 @@ static void hosts_are_asked(void)
     CU_ASSERT_EQUAL(ssh_session_begin(&session, &how, 50000000, &err), CW_ETIME);
     ssh_session_free(&session);
     remove_site();
-}
-
-void add_agents_tests(void)
-{
-    CU_pSuite s = CU_add_suite("agents", NULL, NULL);
-
-    CU_ADD_TEST(s, rank_is_started_and_ends);
-    CU_ADD_TEST(s, program_that_is_not_there);
-    CU_ADD_TEST(s, what_a_rank_says);
-    CU_ADD_TEST(s, output_over_cuts);
-    CU_ADD_TEST(s, input_over_cuts);
-    CU_ADD_TEST(s, input_that_nobody_reads);
-    CU_ADD_TEST(s, image_is_a_stream);
-    CU_ADD_TEST(s, relay_of_the_host);
-    CU_ADD_TEST(s, unit_that_fails);
-    CU_ADD_TEST(s, agent_is_killed);
-    CU_ADD_TEST(s, lost_host_returns);
-    CU_ADD_TEST(s, agent_stands_still_for_too_long);
-    CU_ADD_TEST(s, agent_stands_still_for_a_while);
-    CU_ADD_TEST(s, agent_is_told_to_end);
-    CU_ADD_TEST(s, dispatcher_is_gone);
-    CU_ADD_TEST(s, launcher_fails);
-    CU_ADD_TEST(s, connections_are_dropped);
-    CU_ADD_TEST(s, shell_that_prints);
-    CU_ADD_TEST(s, another_version);
-    CU_ADD_TEST(s, clock_of_another_machine);
-    CU_ADD_TEST(s, hosts_are_asked);
 }
