@@ -126,7 +126,8 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
     struct cw_err why;
     bool again = s->done; /* all hosts had them before */
 
-    if (!agent_event_get(body, size, &event) || event.of >= s->count)
+    if (!agent_event_get(body, size, &event) || event.of >= s->count ||
+        host >= agents_here(s->agents))
         return cw_err_set(err, CW_EPROTO, "an event of a program that makes no sense");
     t = &s->transfer[host * s->count + event.of];
     if (agent_state_take(&t->state, type, err) < 0)
@@ -145,12 +146,13 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
     return CW_OK;
 }
 
-/* What it needs is told by whoever hears of its loss. */
+/* What it needs is told by whoever hears of its loss. To the agent of this machine nothing is sent.
+ */
 static void on_lost(void *ctx, uint32_t host)
 {
     struct staging *s = ctx;
 
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = 0; host < agents_here(s->agents) && i < s->count; i++) {
         struct transfer *t = &s->transfer[host * s->count + i];
 
         mux_stream_forget(&t->stream);
