@@ -30,16 +30,28 @@ static uint32_t slots_of(const struct host *host, const struct placement_options
     return !slots ? 1 : slots < most ? slots : most;
 }
 
+/* With one slot for each host of which no number is said there are too few. */
+static bool needs_cores(const struct placing *p)
+{
+    uint64_t slots = 0;
+
+    for (uint32_t i = 0; i < p->hosts->count; i++)
+        if (!p->hosts->host[i].spare)
+            slots += slots_of(&p->hosts->host[i], p->options, 1);
+    return p->options->cores && (p->options->rankfile || slots < p->placement->ranks);
+}
+
 static int measure(struct placing *p, struct cw_err *err)
 {
     const struct placement_options *o = p->options;
+    bool by_cores = needs_cores(p);
 
     for (uint32_t i = 0; i < p->hosts->count; i++) {
         const struct host *host = &p->hosts->host[i];
         struct room *room = &p->room[i];
 
         room->first = p->placement->slots;
-        room->slots = slots_of(host, o, o->cores ? o->cores[i] : 1);
+        room->slots = slots_of(host, o, by_cores ? o->cores[i] : 1);
         room->quota = o->ppn ? o->ppn : room->slots;
         room->most = room->slots;
         if (o->oversubscribe && room->slots)

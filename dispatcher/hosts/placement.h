@@ -27,10 +27,11 @@ struct placement {
     uint32_t *rank_slot; /* where each is started first */
 };
 
-/* A host whose slots are not said has `ppn`, or one for each of its cores. Without `oversubscribe`
- * each rank gets a slot of its own, and at most `ppn` are on a host; with it, hosts get more, in
- * turn, when all are full, but none more than its slots_max. Errors: CW_EINVAL, with numbers and
- * what to do; CW_ENOMEM. */
+/* A host whose slots are not said has `ppn`, or one, or one for each of its cores where the ranks
+ * are more than that, or a rankfile says where they are. Without `oversubscribe` each rank gets a
+ * slot of its own, and at most `ppn` are on a host; with it, hosts get more, in turn, when all are
+ * full, but none more than its slots_max. Errors: CW_EINVAL, with numbers and what to do;
+ * CW_ENOMEM. */
 int placement_make(struct placement *placement, const struct host_list *hosts, uint32_t ranks,
                    const struct placement_options *options, struct cw_err *err);
 

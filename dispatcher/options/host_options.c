@@ -14,10 +14,10 @@ static int add_hosts(void *list, const char *value, struct cw_err *err)
 
 const struct cw_option host_list_options[] = {
     {"host", .argument = "HOST[:SLOTS],...", CW_OPTION_CALL, AT(list), .take = add_hosts,
-     .help =
-         "run on these hosts, with so many slots for ranks (default: their cores); may be given "
-         "again (default: the hosts of a Slurm allocation, if it has more than one; otherwise "
-         "this machine alone)"},
+     .help = "run on these hosts, with so many slots for ranks (default: one, or their cores where "
+             "the job has more ranks); may be given again (default: the hosts of a Slurm "
+             "allocation, if it has more than one; otherwise "
+             "this machine alone)"},
     {"hostfile", .argument = "FILE", CW_OPTION_TEXT, AT(hostfile),
      .help = "the same from a file: a line HOST[:SLOTS], or HOST slots=N max_slots=N, for each"},
     {0}};

@@ -38,7 +38,8 @@ placed() {
 placed_by_cores() {
   local cores
   cores=$(getconf _NPROCESSORS_ONLN)
-  three=node1,node2:2 placed "$(printf '1%.0s' $(seq "$cores"))2" -n $((cores + 1))
+  three=node1,node2,node3 placed 123 -n 3
+  three=node1,node2:2 placed "$(printf '1%.0s' $(seq "$cores"))22" -n $((cores + 2))
 }
 
 streams() {

@@ -492,9 +492,15 @@ TEST(bad_hosts)
     bad("run --launcher srun p", "--launcher is for a job on several machines");
 }
 
-/* Where the list has no number, a host has as many slots as cores. */
+/* Where the list has no number, a host has a slot, or as many as cores if these are too few. */
 TEST(places_by_cores)
 {
+    good("run --host a,b,c -n 3 p");
+    ranks_on_cores("888", "012");
+    run_options_free(&o);
+    good("run --host a,b,c -n 4 p");
+    ranks_on_cores("288", "0011");
+    run_options_free(&o);
     good("run --host a,b:1,c -n 7 p");
     ranks_on_cores("349", "0001222");
     run_options_free(&o);
