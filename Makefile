@@ -148,7 +148,7 @@ SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c he
 SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(wildcard rdevice/*.c)) \
 	$(addprefix common/,cred.c err.c frame.c hello.c kept.c readings.c ring.c setup.c wire.c) tests/sim/device_inside.c)
 SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \
-	dispatcher/sessions/party.o dispatcher/relays/relays.o) \
+	dispatcher/servers/party.o dispatcher/servers/relays.o) \
 	$(patsubst %.c,$(BUILD)/sim-code/%.o,$(RELAY_CORE))
 $(BUILD)/sim-code/%.o: %.c
 	@mkdir -p $(@D)
@@ -163,7 +163,7 @@ $(BUILD)/sim-device.so: $(SIM_DEVICE) $(call objects,common/copy.c common/transp
 
 $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.c,$(wildcard tests/sim/*.c)) \
 		tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c $(addprefix common/,copy.c cred.c err.c frame.c parse.c readings.c setup.c transport.c) \
-		dispatcher/job/homes.c dispatcher/job/job.c dispatcher/liveness/liveness.c relay/dial_request.c tunnels/ssh_address.c) $(BUILD)/sim-device.so
+		dispatcher/job/homes.c dispatcher/job/job.c dispatcher/job/liveness.c relay/dial_request.c tunnels/ssh_address.c) $(BUILD)/sim-device.so
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium -llz4
 
@@ -316,7 +316,9 @@ FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all -DSTORE_SEGMENT_BYTES=4
 	-DLEDGER_CELLS=256u -DLEDGER_EXTENTS=1024u -DJOURNAL_PART_MAX=65536u -DCOMMIT_JOURNAL_MIN=262144ull
 fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
 # Threads are replaced by those fuzzers that need them.
-FUZZED = $(filter-out common/workers.c,$(COMMON)) $(RELAY_CORE) tunnels/ssh_address.c tunnels/stripe_frame.c tunnels/stripe_order.c $(wildcard dispatcher/hosts/*.c dispatcher/pmi/*.c dispatcher/places/*.c)
+FUZZED = $(filter-out common/workers.c,$(COMMON)) $(RELAY_CORE) tunnels/ssh_address.c tunnels/stripe_frame.c tunnels/stripe_order.c \
+	$(addprefix dispatcher/hosts/,host_files.c host_lines.c host_list.c placement.c rankfile.c slurm.c) \
+	$(addprefix dispatcher/ranks/,pmi.c pmi_line.c places.c)
 FUZZED_DEVICE = $(addprefix rdevice/,contents.c cursor.c exchange.c inbox.c operation.c probes.c request.c session.c)
 fuzzers: $(FUZZERS)
 build/fuzz-obj/%.o: %.c
@@ -330,7 +332,7 @@ build/fuzz/%: build/fuzz-obj/tests/fuzz/%.o $(call fuzz_objects,$(FUZZED))
 	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $^ -o $@ -lsodium -llz4 $(FUZZ_LIBRARIES)
 build/fuzz/fuzz_device: $(call fuzz_objects,$(FUZZED_DEVICE))
 build/fuzz/fuzz_image: $(call fuzz_objects,rdevice/image/maps_line.c rdevice/image/remark.c rdevice/restorer/vdso.c \
-	dispatcher/streams/output.c dispatcher/streams/output_file.c dispatcher/channels/channel.c dispatcher/mux/mux.c)
+	dispatcher/ranks/output.c dispatcher/ranks/output_file.c dispatcher/wire/channel.c dispatcher/wire/mux.c)
 build/fuzz/fuzz_jobs: $(call fuzz_objects,$(addprefix tests/lib/,codec.c fake_disk.c left.c))
 build/fuzz/fuzz_left: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c)
 build/fuzz/fuzz_journal: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c $(wildcard relay/inspect/*.c) \
@@ -340,15 +342,16 @@ build/fuzz/fuzz_image_index: $(call fuzz_objects,ckptsrv/index.c)
 build/fuzz/fuzz_ckptsrv: $(call fuzz_objects,$(addprefix ckptsrv/,door.c index.c intake.c) tests/lib/image_maker.c)
 build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,door.c download.c fetch.c guest.c imgdir.c index.c \
 	intake.c put.c registry.c service.c units.c upload.c vault.c) tests/lib/image_maker.c)
-build/fuzz/fuzz_image_links: $(call fuzz_objects,$(wildcard dispatcher/sessions/*.c))
+build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/servers/opener.c dispatcher/servers/party.c)
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
-build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
-build/fuzz/fuzz_agents: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) $(addprefix dispatcher/remote/,far_units.c remote.c staging.c) \
-	$(addprefix dispatcher/channels/,channel.c stream_fd.c) dispatcher/stage/stage_program.c)
-build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_file.c routes.c settings.c))
+FUZZED_WIRE = $(addprefix dispatcher/wire/,greeting.c mux.c node_frames.c node_states.c stage_program.c)
+build/fuzz/fuzz_mux: $(call fuzz_objects,$(FUZZED_WIRE))
+build/fuzz/fuzz_nodes: $(call fuzz_objects,$(FUZZED_WIRE) $(addprefix dispatcher/launch/,far_units.c remote.c staging.c) \
+	$(addprefix dispatcher/wire/,channel.c stream_fd.c))
+build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/hosts/,grid.c grid_file.c routes.c settings.c))
 build/fuzz/fuzz_grid: FUZZ_LIBRARIES = -lconfig
 build/fuzz/fuzz_answers: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c host_report.c tcp_probe.c) \
-	dispatcher/services/service_format.c dispatcher/remote/ssh_says.c dispatcher/status/json_value.c)
+	dispatcher/wire/service_format.c dispatcher/wire/ssh_says.c dispatcher/status/json_value.c)
 build/fuzz/fuzz_answers: FUZZ_LIBRARIES = -ljansson
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 

@@ -126,7 +126,7 @@ static bool mark_outputs(const struct checkpoint *c, uint32_t number)
            mark_output(c, STDERR_FILENO, c->setup->output_inodes[1], number);
 }
 
-/* In the pipe of the launcher. When it was looked at tells an agent what it had written into the
+/* In the pipe of the launcher. When it was looked at tells a node what it had written into the
  * pipe by then. The kernel is asked past libc, whose answers to the program are recorded. */
 static void look_at_input(const struct checkpoint *c, struct cw_image_report *taken)
 {

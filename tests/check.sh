@@ -116,9 +116,9 @@ queue_with_images() {
   suite "relays that lose power, with images" env IMAGES=200ms tests/system/relay_sync.sh '^rings: once$'
 }
 
-# What the thread sanitizer does not run: tests of the core alone start no thread, agents need the command, and the tests
+# What the thread sanitizer does not run: tests of the core alone start no thread, nodes need the command, and the tests
 # of interrupted calls look at the frames of their own signal handler.
-threadless=(--without "agents" --without "interrupted calls" --without "trace of" --without "restored journals" --without "group commit" --without "points of")
+threadless=(--without "nodes" --without "interrupted calls" --without "trace of" --without "restored journals" --without "group commit" --without "points of")
 
 queue_builds() {
   one "make run" demonstration

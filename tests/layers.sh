@@ -1,10 +1,10 @@
 #!/bin/bash
-# Whether the files of a folder call each other in circles: tests/layers.sh DIR...
+# Whether the files of a folder call each other in circles, or the folders of the dispatcher do: tests/layers.sh DIR...
 #
 # DIR holds object files, like build/obj/relay/core. Each object is a node; an edge goes to each
-# object of the same folder that defines a symbol which it uses. Prints each circle with the symbols
-# that make it; exit code 1 if there is one. Calls between folders are not looked at. To be run at
-# the root of the tree.
+# object of the same folder that defines a symbol which it uses; likewise for folders below
+# dispatcher/. Prints each circle with the symbols that make it; exit code 1 if there is one. To be
+# run at the root of the tree.
 set -u
 
 # Those whose source is still there.
@@ -16,14 +16,20 @@ objects()
 	done
 }
 
-# "user definer symbol" for each use of another object's symbol
+# edges WHAT DIR...: "user definer symbol" for each use of a symbol of another object (WHAT is file) or of another folder
 edges()
 {
-	objects "$1" | xargs -r nm -A --no-sort | awk '
+	local what=$1
+	shift
+	for dir in "$@"; do
+		objects "$dir"
+	done | xargs -r nm -A --no-sort | awk -v what="$what" '
 		{
-			sub(/^.*\//, "", $1)
 			object = $1
 			sub(/\.o:.*$/, "", object)
+			if (what == "folder")
+				sub(/\/[^\/]*$/, "", object)
+			sub(/^.*\//, "", object)
 			kind = $(NF - 1)
 			symbol = $NF
 		}
@@ -63,13 +69,22 @@ on_circles()
 		}'
 }
 
+# look WHAT NAME DIR...
+look()
+{
+	local circles
+	circles=$(edges "$1" "${@:3}" | sort | on_circles)
+	[ -z "$circles" ] && return
+	echo "$2: ${1}s that call each other in a circle:"
+	awk '{ printf "  %s -> %s by %s\n", $1, $2, $3 }' <<<"$circles"
+	bad=1
+}
+
 bad=0
+of_dispatcher=()
 for dir in "$@"; do
-	circles=$(edges "$dir" | sort | on_circles)
-	if [ -n "$circles" ]; then
-		echo "$dir: files that call each other in a circle:"
-		awk '{ printf "  %s.c -> %s.c by %s\n", $1, $2, $3 }' <<<"$circles"
-		bad=1
-	fi
+	look file "$dir" "$dir"
+	[[ $dir != */dispatcher/* ]] || of_dispatcher+=("$dir")
 done
+look folder dispatcher "${of_dispatcher[@]}"
 exit $bad

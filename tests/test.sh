@@ -9,8 +9,8 @@ cd "$(dirname "$0")/.." || exit 1
 . tests/lib/suites.sh
 
 suites_start
-suite unit build/unit --quick --without engine --without agents
-suite "unit, agents" build/unit --quick --without engine agents
+suite unit build/unit --quick --without engine --without nodes
+suite "unit, nodes" build/unit --quick --without engine nodes
 suite "unit, engines" build/unit --quick engine
 suite "simulated jobs" build/sim --seeds 1:300
 suite "command line" tests/system/cli.sh '^--|that does not exist|--stats|SIGINT'

@@ -5,8 +5,8 @@
 #include "dispatcher/doctor/compare.h"
 #include "dispatcher/doctor/gate_check.h"
 #include "dispatcher/doctor/grid_ways.h"
-#include "dispatcher/grid/grid_state.h"
-#include "dispatcher/grid/ssh_config.h"
+#include "dispatcher/hosts/grid_state.h"
+#include "dispatcher/hosts/ssh_config.h"
 
 #include <sodium.h>
 #include <stdio.h>

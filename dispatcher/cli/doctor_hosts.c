@@ -129,8 +129,8 @@ static int begin(struct examination *e, const struct host_options *options, cons
     e->hosts.config.own_host = e->own_name;
     for (uint32_t i = 0; i < e->hosts.count; i++) {
         e->hosts.check[i].name = options->list.host[i].name;
-        if (options->agent)
-            e->hosts.check[i].causeway = options->agent;
+        if (options->causeway)
+            e->hosts.check[i].causeway = options->causeway;
     }
     if (program)
         find_program(e, program);

@@ -1,7 +1,7 @@
 #include "dispatcher/cli/grid_services.h"
 #include "common/keyfile.h"
 #include "common/secret.h"
-#include "dispatcher/services/service_batch.h"
+#include "dispatcher/hosts/service_batch.h"
 #include "dispatcher/status/table.h"
 
 #include <errno.h>

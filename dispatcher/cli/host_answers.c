@@ -2,7 +2,7 @@
 #include "dispatcher/cli/doctor.h"
 #include "dispatcher/doctor/host_report.h"
 #include "dispatcher/doctor/tcp_probe.h"
-#include "dispatcher/services/service_host.h"
+#include "dispatcher/node/service_host.h"
 #include "rdevice/image/features.h"
 #include "tunnels/ssh_address.h"
 #include "tunnels/tunnel.h"

@@ -1,5 +1,5 @@
 /* What a host answers to `causeway doctor`, `up`, `down` and `status -f` elsewhere, which ask it by
- * its agent. */
+ * its node. */
 #ifndef DISPATCHER_HOST_ANSWERS_H
 #define DISPATCHER_HOST_ANSWERS_H
 
@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/* As of agent_answer. */
+/* As of node_answer. */
 json_t *host_answer(const json_t *request, struct cw_err *err);
 
 #endif

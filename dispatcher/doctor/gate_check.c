@@ -2,8 +2,8 @@
 #include "common/hello.h"
 #include "common/transport.h"
 #include "dispatcher/doctor/causes.h"
-#include "dispatcher/grid/routes.h"
-#include "dispatcher/grid/ssh_config.h"
+#include "dispatcher/hosts/routes.h"
+#include "dispatcher/hosts/ssh_config.h"
 #include "tunnels/ssh_address.h"
 
 #include <sodium.h>

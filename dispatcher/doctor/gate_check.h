@@ -4,7 +4,7 @@
 #define DISPATCHER_GATE_CHECK_H
 
 #include "dispatcher/doctor/findings.h"
-#include "dispatcher/grid/grid_state.h"
+#include "dispatcher/hosts/grid_state.h"
 
 struct gate_check {
     const struct grid_place *place;

@@ -3,7 +3,7 @@
 #ifndef DISPATCHER_GRID_WAYS_H
 #define DISPATCHER_GRID_WAYS_H
 
-#include "dispatcher/grid/routes.h"
+#include "dispatcher/hosts/routes.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #include "common/machine.h"
 #include "common/together.h"
 #include "dispatcher/doctor/causes.h"
-#include "dispatcher/remote/agents.h"
+#include "dispatcher/launch/nodes.h"
 
 #include <math.h>
 #include <signal.h>
@@ -25,12 +25,12 @@ static uint32_t connect_s(uint64_t time_ns)
 {
     uint64_t s = (time_ns + 999999999) / 1000000000;
 
-    return s > 0 && s < AGENTS_CONNECT_MAX_S ? (uint32_t)s : AGENTS_CONNECT_MAX_S;
+    return s > 0 && s < NODES_CONNECT_MAX_S ? (uint32_t)s : NODES_CONNECT_MAX_S;
 }
 
 static uint64_t time_of(const struct host_check *c)
 {
-    return c->config->time_ns ? c->config->time_ns : AGENTS_START_NS;
+    return c->config->time_ns ? c->config->time_ns : NODES_START_NS;
 }
 
 static int start(struct host_check *c, const char *const *words, struct cw_err *err)
@@ -106,7 +106,7 @@ static void explain(struct host_check *c, const struct cw_err *err)
     if (err->code == CW_ECLOSED)
         explain_end(c);
     else
-        findings_add(&c->findings, DOCTOR_MISSING, "%s %s causeway agent: %s; try it by hand",
+        findings_add(&c->findings, DOCTOR_MISSING, "%s %s causeway node: %s; try it by hand",
                      c->config->launcher, c->name, err->text);
 }
 

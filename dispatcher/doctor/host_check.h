@@ -5,7 +5,7 @@
 
 #include "dispatcher/doctor/host_report.h"
 #include "dispatcher/doctor/tcp_probe.h"
-#include "dispatcher/remote/ssh_session.h"
+#include "dispatcher/wire/ssh_session.h"
 
 #include <limits.h>
 
@@ -17,7 +17,7 @@ struct host_check_config {
     const char *launcher; /* as of struct launch_command_config, like the next ones */
     const char *launcher_args;
     const char *own_host;
-    uint64_t time_ns;      /* to greet, to report, and a part of it to connect; 0: as for agents */
+    uint64_t time_ns;      /* to greet, to report, and a part of it to connect; 0: as for nodes */
     const char *directory; /* of a job */
     const char *program;   /* that is to run, an absolute path; NULL: none */
     const char *ssh_keys;  /* of its tunnels, as SSH_KEYS_VARIABLE has them; NULL: none is named */

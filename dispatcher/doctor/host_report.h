@@ -1,4 +1,4 @@
-/* What a host answers to the question of `causeway doctor` (AGENT_ASK, "check"): facts and
+/* What a host answers to the question of `causeway doctor` (NODE_ASK, "check"): facts and
  * findings. Whoever wrote it, what is kept is bounded and printable. docs/protocol.md, "Questions
  * to hosts". Pure. */
 #ifndef DISPATCHER_HOST_REPORT_H

@@ -37,7 +37,7 @@ int tcp_probe_ask(const char *address, uint32_t time_ms, const uint8_t token[TCP
 /* The address of a host, a name or a number, and a port of it. */
 void tcp_probe_address(const char *host, uint16_t port, char text[CW_ADDRESS_MAX]);
 
-/* A request to a host (AGENT_ASK): to listen, with `op` "listen", or to connect to `address`, with
+/* A request to a host (NODE_ASK): to listen, with `op` "listen", or to connect to `address`, with
  * "reach". The caller's; NULL: no memory. */
 json_t *tcp_probe_request(const char *op, const uint8_t token[TCP_PROBE_TOKEN],
                           const char *address);

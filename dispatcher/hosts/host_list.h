@@ -20,12 +20,12 @@
 
 struct host {
     char name[HOST_NAME_MAX_BYTES + 1];
-    uint32_t slots;     /* 0: not said; placement.h has how many that are */
-    uint32_t slots_max; /* ranks at a time, when they share slots; 0: not said */
-    uint32_t site;      /* of a grid; 0 without one */
-    const char *agent;  /* path of causeway there; borrowed; NULL: as for all hosts */
-    bool spare;         /* no rank is there at first */
-    bool without_ranks; /* nor ever: it has no slots */
+    uint32_t slots;       /* 0: not said; placement.h has how many that are */
+    uint32_t slots_max;   /* ranks at a time, when they share slots; 0: not said */
+    uint32_t site;        /* of a grid; 0 without one */
+    const char *causeway; /* path of causeway there; borrowed; NULL: as for all hosts */
+    bool spare;           /* no rank is there at first */
+    bool without_ranks;   /* nor ever: it has no slots */
 };
 
 /* Zeroed: no hosts. `host` is owned. */

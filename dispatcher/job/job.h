@@ -8,7 +8,7 @@
 #define DISPATCHER_JOB_H
 
 #include "common/err.h"
-#include "dispatcher/liveness/liveness.h"
+#include "dispatcher/job/liveness.h"
 
 #include <stdbool.h>
 #include <stdint.h>

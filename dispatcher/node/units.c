@@ -1,7 +1,7 @@
 #include "dispatcher/node/units.h"
 #include "common/secret.h"
 #include "common/transport.h"
-#include "dispatcher/images/image_dir.h"
+#include "dispatcher/servers/image_dir.h"
 
 #include <signal.h>
 #include <sodium.h>
@@ -14,8 +14,8 @@
 struct job_unit {
     struct units *of;
     struct unit unit;
-    struct agent_unit *order; /* without the key; owned; NULL: it was not ordered */
-    uint8_t *key;             /* of cw_secret_alloc */
+    struct node_unit *order; /* without the key; owned; NULL: it was not ordered */
+    uint8_t *key;            /* of cw_secret_alloc */
     char local[CW_ADDRESS_MAX];
     char tcp[CW_ADDRESS_MAX]; /* "": nowhere */
     struct relay_kept kept;   /* of a relay that returns */
@@ -25,17 +25,17 @@ struct job_unit {
 struct units {
     struct units_config config;
     uint8_t job[CW_ID_SIZE];
-    struct job_unit unit[AGENT_UNITS_MAX];
+    struct job_unit unit[NODE_UNITS_MAX];
 };
 
-static bool has(const struct job_unit *u, enum agent_unit_flag flag)
+static bool has(const struct job_unit *u, enum node_unit_flag flag)
 {
     return u->order->flags & flag;
 }
 
 static bool is_relay(const struct job_unit *u)
 {
-    return u->order->kind == AGENT_UNIT_IS_RELAY;
+    return u->order->kind == NODE_UNIT_IS_RELAY;
 }
 
 /* --- what it is started with --- */
@@ -54,7 +54,7 @@ static void remove_socket(const struct job_unit *u)
 /* It clears up when it is asked to end. */
 static int ending_signal(const struct job_unit *u)
 {
-    return is_relay(u) && has(u, AGENT_UNIT_KEPT) ? SIGKILL : SIGTERM;
+    return is_relay(u) && has(u, NODE_UNIT_KEPT) ? SIGKILL : SIGTERM;
 }
 
 static int add_kept(struct job_unit *u, struct command *command, struct cw_err *err)
@@ -73,7 +73,7 @@ static int add_relay(struct job_unit *u, struct command *command, struct cw_err 
 {
     if (u->unit.restarts.count > 0)
         remove_socket(u);
-    return has(u, AGENT_UNIT_RETURNS) ? add_kept(u, command, err) : CW_OK;
+    return has(u, NODE_UNIT_RETURNS) ? add_kept(u, command, err) : CW_OK;
 }
 
 static void add_server(const struct job_unit *u, struct command *command)
@@ -110,14 +110,14 @@ static int make_command(void *ctx, struct command *command, struct cw_err *err)
 
 static void tell(const struct job_unit *u, uint32_t type, uint32_t value, const char *text)
 {
-    agent_event_send(u->of->config.mux, type, u->order->number, value, text);
+    node_event_send(u->of->config.mux, type, u->order->number, value, text);
 }
 
 static void on_started(void *ctx, pid_t pid)
 {
     const struct job_unit *u = ctx;
 
-    tell(u, AGENT_UNIT_STARTED, (uint32_t)pid, is_relay(u) ? u->local : u->images.path);
+    tell(u, NODE_UNIT_STARTED, (uint32_t)pid, is_relay(u) ? u->local : u->images.path);
 }
 
 /* Both addresses, with a blank between. */
@@ -129,17 +129,17 @@ static void on_listens(void *ctx)
     if (!is_relay(u))
         image_dir_hold(&u->images);
     snprintf(text, sizeof(text), "%s %s", u->local, u->tcp);
-    tell(u, AGENT_UNIT_LISTENS, u->images.in_memory, text);
+    tell(u, NODE_UNIT_LISTENS, u->images.in_memory, text);
 }
 
 static void on_ended(void *ctx, int status, const char *why)
 {
-    tell(ctx, AGENT_UNIT_ENDED, (uint32_t)status, why);
+    tell(ctx, NODE_UNIT_ENDED, (uint32_t)status, why);
 }
 
 static void on_failed(void *ctx, int status, const struct cw_err *err)
 {
-    tell(ctx, AGENT_UNIT_FAILED, (uint32_t)status, err->text);
+    tell(ctx, NODE_UNIT_FAILED, (uint32_t)status, err->text);
 }
 
 static const struct unit_ops unit_ops = {make_command, on_started, on_listens,
@@ -182,17 +182,17 @@ void units_free(struct units *units)
 {
     if (!units)
         return;
-    for (uint32_t i = 0; i < AGENT_UNITS_MAX; i++)
+    for (uint32_t i = 0; i < NODE_UNITS_MAX; i++)
         end(&units->unit[i]);
-    for (uint32_t i = 0; i < AGENT_UNITS_MAX; i++)
+    for (uint32_t i = 0; i < NODE_UNITS_MAX; i++)
         forget(&units->unit[i]);
     free(units);
 }
 
 /* Its key is where no core dump has it. */
-static int take_order(struct job_unit *u, const struct agent_unit *order, struct cw_err *err)
+static int take_order(struct job_unit *u, const struct node_unit *order, struct cw_err *err)
 {
-    struct agent_unit *taken = malloc(sizeof(*taken));
+    struct node_unit *taken = malloc(sizeof(*taken));
     uint8_t *key = cw_secret_alloc(CW_KEY_SIZE);
 
     if (!taken || !key) {
@@ -224,7 +224,7 @@ static void choose_local(struct job_unit *u)
 /* The same ones for each of its processes. */
 static int choose_places(struct job_unit *u, struct cw_err *err)
 {
-    const struct agent_unit *order = u->order;
+    const struct node_unit *order = u->order;
 
     err->code = CW_OK;
     choose_local(u);
@@ -232,26 +232,26 @@ static int choose_places(struct job_unit *u, struct cw_err *err)
         return cw_err_wrap(err, "where other hosts reach it");
     if (!is_relay(u))
         image_dir_choose(&u->images, order->dir[0] ? order->dir : NULL, u->of->job,
-                         has(u, AGENT_UNIT_KEPT), err);
+                         has(u, NODE_UNIT_KEPT), err);
     return err->code;
 }
 
 /* What is kept of one that returns is for one relay. */
-static struct relay_kept take_kept(struct units *units, const struct agent_unit *order)
+static struct relay_kept take_kept(struct units *units, const struct node_unit *order)
 {
     static const struct relay_kept none = {.state_fd = -1, .disk_fd = -1};
     struct relay_kept kept = units->config.kept;
 
-    if (order->kind != AGENT_UNIT_IS_RELAY || !(order->flags & AGENT_UNIT_KEPT))
+    if (order->kind != NODE_UNIT_IS_RELAY || !(order->flags & NODE_UNIT_KEPT))
         return none;
     units->config.kept = none;
     return kept;
 }
 
-static int start(struct units *units, const struct agent_unit *order, struct cw_err *err)
+static int start(struct units *units, const struct node_unit *order, struct cw_err *err)
 {
     struct job_unit *u = &units->unit[order->number];
-    bool relay = order->kind == AGENT_UNIT_IS_RELAY;
+    bool relay = order->kind == NODE_UNIT_IS_RELAY;
 
     if (u->order)
         return cw_err_set(err, CW_EPROTO, "unit %u is ordered once more", order->number);
@@ -268,7 +268,7 @@ static int start(struct units *units, const struct agent_unit *order, struct cw_
                                         : "the job's own checkpoint server cannot be started",
                       .no_more = relay ? "the job's own relay has ended"
                                        : "the job's own checkpoint server ends again and again",
-                      .returns = has(u, AGENT_UNIT_RETURNS)};
+                      .returns = has(u, NODE_UNIT_RETURNS)};
     if (choose_places(u, err) == CW_OK)
         unit_start(&u->unit);
     else
@@ -278,9 +278,9 @@ static int start(struct units *units, const struct agent_unit *order, struct cw_
 
 int units_start(struct units *units, const uint8_t *body, size_t size, struct cw_err *err)
 {
-    struct agent_unit order;
+    struct node_unit order;
 
-    if (!agent_unit_get(body, size, &order))
+    if (!node_unit_get(body, size, &order))
         return cw_err_set(err, CW_EPROTO, "an order to start a unit that makes no sense");
     start(units, &order, err);
     sodium_memzero(order.key, sizeof(order.key));
@@ -289,9 +289,9 @@ int units_start(struct units *units, const uint8_t *body, size_t size, struct cw
 
 int units_kill(struct units *units, const uint8_t *body, size_t size, struct cw_err *err)
 {
-    struct agent_event event;
+    struct node_event event;
 
-    if (!agent_event_get(body, size, &event) || event.of >= AGENT_UNITS_MAX)
+    if (!node_event_get(body, size, &event) || event.of >= NODE_UNITS_MAX)
         return cw_err_set(err, CW_EPROTO, "an order to kill a unit that makes no sense");
     unit_kill(&units->unit[event.of].unit);
     return CW_OK;
@@ -301,7 +301,7 @@ int units_kill(struct units *units, const uint8_t *body, size_t size, struct cw_
 
 static struct job_unit *unit_of(const struct units *units, pid_t pid)
 {
-    for (uint32_t i = 0; units && pid > 0 && i < AGENT_UNITS_MAX; i++)
+    for (uint32_t i = 0; units && pid > 0 && i < NODE_UNITS_MAX; i++)
         if (units->unit[i].unit.pid == pid)
             return (struct job_unit *)&units->unit[i];
     return NULL;

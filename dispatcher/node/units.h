@@ -6,7 +6,7 @@
 
 #include "common/loop.h"
 #include "common/unit.h"
-#include "dispatcher/mux/agent_frames.h"
+#include "dispatcher/wire/node_frames.h"
 #include "relay/process.h"
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@ struct units_config {
     struct mux *mux;        /* where it is told what becomes of them */
     const char *dir;        /* for sockets */
     const uint8_t *job;     /* CW_ID_SIZE bytes; for the call */
-    struct relay_kept kept; /* of the relay of AGENT_UNIT_KEPT */
+    struct relay_kept kept; /* of the relay of NODE_UNIT_KEPT */
 };
 
 /* NULL with *err set: CW_ENOMEM. */
@@ -27,7 +27,7 @@ struct units *units_new(const struct units_config *config, struct cw_err *err);
 /* They end; waits for that, for a bounded time. NULL is allowed. */
 void units_free(struct units *units);
 
-/* AGENT_UNIT_START, or AGENT_UNIT_KILL: a drill, SIGKILL. Errors: CW_EPROTO: it makes no sense, or
+/* NODE_UNIT_START, or NODE_UNIT_KILL: a drill, SIGKILL. Errors: CW_EPROTO: it makes no sense, or
  * was ordered before; CW_ENOMEM. */
 int units_start(struct units *units, const uint8_t *body, size_t size, struct cw_err *err);
 int units_kill(struct units *units, const uint8_t *body, size_t size, struct cw_err *err);

@@ -1,7 +1,7 @@
 #include "dispatcher/options/host_options.h"
 #include "dispatcher/hosts/host_files.h"
 #include "dispatcher/hosts/slurm.h"
-#include "dispatcher/stage/stage_program.h"
+#include "dispatcher/wire/stage_program.h"
 
 #include <string.h>
 
@@ -24,10 +24,10 @@ const struct cw_option host_list_options[] = {
 
 const struct cw_option host_launch_options[] = {
     {"launcher", .argument = "ssh|srun|COMMAND", CW_OPTION_TEXT, AT(launcher),
-     .help = "starts the agents (default ssh)"},
+     .help = "starts the nodes (default ssh)"},
     {"launcher-args", .argument = "TEXT", CW_OPTION_TEXT, AT(launcher_args),
      .help = "words for it"},
-    {"agent", .argument = "PATH", CW_OPTION_TEXT, AT(agent),
+    {"agent", .argument = "PATH", CW_OPTION_TEXT, AT(causeway),
      .help = "causeway on the hosts (default: the path that it has here)"},
     {0}};
 
@@ -99,7 +99,7 @@ static int take_relay_at(struct host_options *o, struct cw_err *err)
                       o->relay_where);
 }
 
-/* An allocation of one host is this machine: no agent is needed. */
+/* An allocation of one host is this machine: no node is needed. */
 static int take_allocation(struct host_options *o, char *(*get)(const char *name),
                            struct cw_err *err)
 {

@@ -16,7 +16,7 @@ enum relay_at {
 };
 
 struct host_options {
-    struct host_list list; /* owned; empty: the job runs on this machine alone, without agents */
+    struct host_list list; /* owned; empty: the job runs on this machine alone, without nodes */
     struct placement_options placing; /* of the job's ranks on them */
     struct rankfile rankfile_read;    /* of these; owned */
     bool of_slurm;                    /* the hosts are those of Slurm's allocation */
@@ -25,7 +25,7 @@ struct host_options {
     uint32_t spares;           /* hosts at the end of the list, without ranks at first */
     const char *launcher;      /* "ssh", "srun" or a command */
     const char *launcher_args; /* words for it, between spaces; NULL: none */
-    const char *agent;         /* path of causeway on the hosts; NULL: that of our own */
+    const char *causeway;      /* path of causeway on the hosts; NULL: that of our own */
     uint64_t timeout_ns;       /* a host that is silent for this time is lost; 0: not said */
     const char *relay_where;   /* what --relay-at says; NULL: nothing, or it is taken */
     enum relay_at relay_at;
@@ -35,7 +35,7 @@ struct host_options {
     uint32_t ckptsrv_host; /* its index in the list, or HOSTS_NONE */
 };
 
-/* Of a struct host_options: which hosts, how agents are started there, and the rest. */
+/* Of a struct host_options: which hosts, how nodes are started there, and the rest. */
 extern const struct cw_option host_list_options[];
 extern const struct cw_option host_launch_options[];
 extern const struct cw_option host_options[];

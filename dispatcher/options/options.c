@@ -3,7 +3,7 @@
 #include "common/parse.h"
 #include "dispatcher/job/homes.h"
 #include "dispatcher/job/job.h"
-#include "dispatcher/stage/stage_program.h"
+#include "dispatcher/wire/stage_program.h"
 #include "tunnels/tunnel.h"
 
 #include <getopt.h>
@@ -264,7 +264,7 @@ const struct cw_options run_option_list = {
         {NULL, further_options, 0},
         {"the environment of all programs", env_options, 0},
         {"what is printed, and its end", output_options, 0},
-        {"several machines (an agent is started on each, and the ranks by it)", host_options,
+        {"several machines (a node is started on each, and the ranks by it)", host_options,
          AT(hosts)},
         {NULL, host_launch_options, AT(hosts)},
         {"a grid (sites that see each other through SSH alone; see causeway up)", grid_option_list,

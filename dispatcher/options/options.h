@@ -2,7 +2,7 @@
 #ifndef DISPATCHER_OPTIONS_H
 #define DISPATCHER_OPTIONS_H
 
-#include "dispatcher/grid/grid_job.h"
+#include "dispatcher/hosts/grid_job.h"
 #include "dispatcher/job/fault.h"
 #include "dispatcher/options/host_options.h"
 #include "relay/options.h"

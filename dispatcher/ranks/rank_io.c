@@ -1,5 +1,5 @@
 #include "dispatcher/ranks/rank_io.h"
-#include "dispatcher/pmi/pmi_line.h"
+#include "dispatcher/ranks/pmi_line.h"
 
 #include <sodium.h>
 #include <stdio.h>

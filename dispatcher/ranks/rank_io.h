@@ -6,9 +6,9 @@
 #define DISPATCHER_RANK_IO_H
 
 #include "common/setup.h"
-#include "dispatcher/channels/channel.h"
-#include "dispatcher/pmi/pmi.h"
+#include "dispatcher/ranks/pmi.h"
 #include "dispatcher/state/state_file.h"
+#include "dispatcher/wire/channel.h"
 
 #define RANK_IO_READS_A_TURN 16u  /* of one descriptor, in a turn of the loop */
 #define RANK_IO_READS_HEARD 1024u /* of what it has said until now: more than a channel holds */

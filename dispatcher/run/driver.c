@@ -1,6 +1,6 @@
 #include "dispatcher/run/driver.h"
 #include "common/clock.h"
-#include "dispatcher/launch/children.h"
+#include "dispatcher/node/children.h"
 #include "dispatcher/run/fault_injection.h"
 #include "dispatcher/run/finish.h"
 #include "dispatcher/run/host_news.h"
@@ -211,8 +211,7 @@ static void on_started(void *ctx, const struct remote_process *process)
     rank_io_open(d->parts.rank_io, process->id, image, process->channel[LAUNCH_PMI],
                  process->channel[LAUNCH_CONTROL]);
     log_rank_started(&d->parts.log, now_of(d), rank, &d->job_ranks[rank], process->pid,
-                     host == agents_here(d->parts.agents) ? NULL
-                                                          : agents_name(d->parts.agents, host));
+                     host == nodes_here(d->parts.nodes) ? NULL : nodes_name(d->parts.nodes, host));
     imaging_started(d->parts.imaging, rank, image);
     if (image) /* it has called MPI_Init, which its image knows of */
         job_rank_initialized(&d->job, rank, now_of(d));
@@ -320,7 +319,7 @@ static void on_child_ended(void *ctx, pid_t pid, int status)
     if (ssh_transport_is_tunnel(pid))
         ssh_transport_ended(pid);
     else
-        agents_child_ended(d->parts.agents, pid, status);
+        nodes_child_ended(d->parts.nodes, pid, status);
 }
 
 /* How a rank ended its watcher says; here its watcher is waited for, and what ranks left behind. */
@@ -399,7 +398,7 @@ static const struct parts_events parts_events = {.remote = &remote_events,
                                                  .relays = &relay_news_events,
                                                  .units = &unit_news_events,
                                                  .own_relays = &unit_news_relays,
-                                                 .agents = &host_news_events,
+                                                 .nodes = &host_news_events,
                                                  .staging = &host_news_staging,
                                                  .imaging = &imaging_events,
                                                  .signalled = on_signal,
@@ -455,7 +454,7 @@ static int choose_places(struct driver *d, struct cw_err *err)
     uint32_t cores[HOSTS_MAX];
 
     for (uint32_t host = 0; host < o->hosts.list.count; host++)
-        cores[host] = agents_facts(d->parts.agents, host)->cores;
+        cores[host] = nodes_facts(d->parts.nodes, host)->cores;
     if (layout_make(&d->parts.layout, o, cores, err) < 0 ||
         fault_plan_check(&d->faults.plan, o->ranks, l->running ? 0 : l->relays, err) < 0)
         return err->code;
@@ -486,7 +485,7 @@ static int place(struct driver *d, int *exit_code, struct cw_err *err)
     return CW_OK;
 }
 
-/* Until all hosts have their agents, the ranks their places, and the hosts the programs that are
+/* Until all hosts have their nodes, the ranks their places, and the hosts the programs that are
  * sent to them. */
 static int await_hosts(struct driver *d, int *exit_code, struct cw_err *err)
 {
@@ -536,7 +535,7 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
     int failed = parts_open_programs(&d->parts, options, exit_code, err);
 
     events.relays_ctx = &d->relay_news;
-    events.agents_ctx = &d->host_news;
+    events.nodes_ctx = &d->host_news;
     events.units_ctx = &d->unit_news;
     d->parts.state = state;
     d->parts.resumed = d->parts.begun = state;

@@ -1,5 +1,5 @@
 #include "dispatcher/run/finish.h"
-#include "dispatcher/streams/output.h"
+#include "dispatcher/ranks/output.h"
 
 #include <stdio.h>
 #include <stdlib.h>

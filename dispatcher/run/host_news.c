@@ -9,7 +9,7 @@ static uint64_t now_of(const struct host_news *n)
 
 static const char *name_of(const struct host_news *n, uint32_t host)
 {
-    return agents_name(n->parts->agents, host);
+    return nodes_name(n->parts->nodes, host);
 }
 
 static void on_ready(void *ctx)
@@ -17,10 +17,10 @@ static void on_ready(void *ctx)
     struct host_news *n = ctx;
 
     n->ready = true;
-    for (uint32_t host = 0; host < agents_here(n->parts->agents); host++)
-        log_verbose(&n->parts->log, "host %s has an agent (pid %u, %u cores)", name_of(n, host),
-                    agents_facts(n->parts->agents, host)->pid,
-                    agents_facts(n->parts->agents, host)->cores);
+    for (uint32_t host = 0; host < nodes_here(n->parts->nodes); host++)
+        log_verbose(&n->parts->log, "host %s has a node (pid %u, %u cores)", name_of(n, host),
+                    nodes_facts(n->parts->nodes, host)->pid,
+                    nodes_facts(n->parts->nodes, host)->cores);
 }
 
 static void on_failed(void *ctx, uint32_t host, const struct cw_err *err)
@@ -81,7 +81,7 @@ static void on_resumed(void *ctx, uint32_t host)
 {
     struct host_news *n = ctx;
 
-    log_verbose(&n->parts->log, "host %s: the session with its agent goes on", name_of(n, host));
+    log_verbose(&n->parts->log, "host %s: the session with its node goes on", name_of(n, host));
     log_host(&n->parts->log, now_of(n), "host_resumed", name_of(n, host), NULL);
 }
 
@@ -89,20 +89,20 @@ static void on_said(void *ctx, uint32_t host, const char *line)
 {
     struct host_news *n = ctx;
 
-    if (host == agents_here(n->parts->agents))
+    if (host == nodes_here(n->parts->nodes))
         log_notice(&n->parts->log, "%s", line);
     else
         log_notice(&n->parts->log, "host %s: %s", name_of(n, host), line);
 }
 
-const struct agents_events host_news_events = {.ready = on_ready,
-                                               .failed = on_failed,
-                                               .lost = on_lost,
-                                               .back = on_back,
-                                               .suspended = on_suspended,
-                                               .resumed = on_resumed,
-                                               .silent = on_silent,
-                                               .said = on_said};
+const struct nodes_events host_news_events = {.ready = on_ready,
+                                              .failed = on_failed,
+                                              .lost = on_lost,
+                                              .back = on_back,
+                                              .suspended = on_suspended,
+                                              .resumed = on_resumed,
+                                              .silent = on_silent,
+                                              .said = on_said};
 
 /* --- programs that are sent to them --- */
 

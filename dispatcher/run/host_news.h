@@ -9,12 +9,12 @@
 struct host_news {
     struct parts *parts;
     struct job *job;
-    bool ready;  /* all of them have an agent */
+    bool ready;  /* all of them have a node */
     bool staged; /* ... and the programs that were to be sent to them */
 };
 
 /* With a struct host_news as their `ctx`. */
-extern const struct agents_events host_news_events;
+extern const struct nodes_events host_news_events;
 extern const struct staging_events host_news_staging;
 
 #endif

@@ -9,7 +9,7 @@
  * hosts are this machine. */
 void host_relays_own_address(const struct parts *parts, char text[CW_ADDRESS_MAX]);
 
-/* The host that a unit of the job stands on, or this machine (agents_here). */
+/* The host that a unit of the job stands on, or this machine (nodes_here). */
 uint32_t host_relays_of(const struct parts *parts, uint32_t unit);
 
 /* The relay's address for a rank on that host. */

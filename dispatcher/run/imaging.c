@@ -1,7 +1,7 @@
 #include "dispatcher/run/imaging.h"
-#include "dispatcher/images/image_dir.h"
-#include "dispatcher/images/servers.h"
 #include "dispatcher/run/parts.h"
+#include "dispatcher/servers/image_dir.h"
+#include "dispatcher/servers/servers.h"
 #include "relay/log_files.h"
 
 #include <stdio.h>
@@ -233,7 +233,7 @@ static bool keep_places(const struct imaging *im, uint32_t rank, uint32_t number
     return true;
 }
 
-/* What a rank says comes through its agent, which may be slower than the server. Of an image that a
+/* What a rank says comes through its node, which may be slower than the server. Of an image that a
  * dispatcher before us knew all was said. */
 static void look_for_place(struct imaging *im, uint32_t rank, const struct images_image *image)
 {
@@ -592,7 +592,7 @@ static int open_servers(struct imaging *im, struct cw_err *err)
         .of_rank = im->core.config.of_rank,
         .count = l->servers,
         .key_file = l->server_key_file,
-        .socket_dir = is_far(im) ? NULL : agents_facts(p->agents, agents_here(p->agents))->dir,
+        .socket_dir = is_far(im) ? NULL : nodes_facts(p->nodes, nodes_here(p->nodes))->dir,
         .host = p->host[0] ? p->host : NULL,
         .start = start_server,
         .start_ctx = im,

@@ -6,8 +6,8 @@
 #include "common/transport.h"
 #include "dispatcher/job/fault.h"
 #include "dispatcher/job/job.h"
-#include "dispatcher/status/job_events.h"
-#include "dispatcher/streams/outputs.h"
+#include "dispatcher/ranks/outputs.h"
+#include "dispatcher/run/job_events.h"
 
 #include <sys/types.h>
 

@@ -1,5 +1,5 @@
 #include "dispatcher/run/parts.h"
-#include "dispatcher/launch/children.h"
+#include "dispatcher/node/children.h"
 #include "dispatcher/program/device_path.h"
 #include "tunnels/ssh_transport.h"
 
@@ -97,10 +97,10 @@ int parts_open_relays(struct parts *p, const struct parts_events *events, struct
     return p->relays ? relays_open(p->relays, err) : err->code;
 }
 
-static int open_agents(struct parts *p, const struct parts_events *events, struct cw_err *err)
+static int open_nodes(struct parts *p, const struct parts_events *events, struct cw_err *err)
 {
     const struct host_options *o = &p->options->hosts;
-    struct agents_config config = {
+    struct nodes_config config = {
         .loop = p->loop,
         .hosts = &o->list,
         .own = "/proc/self/exe",
@@ -109,11 +109,11 @@ static int open_agents(struct parts *p, const struct parts_events *events, struc
         .ranks = p->options->ranks,
         .launcher = o->launcher,
         .launcher_args = o->launcher_args,
-        .causeway = o->agent,
+        .causeway = o->causeway,
         .timeout_ns = o->timeout_ns,
         .alive_period_ns = p->options->alive_period_ns,
-        .events = events->agents,
-        .ctx = events->agents_ctx};
+        .events = events->nodes,
+        .ctx = events->nodes_ctx};
 
     if (p->options->grid) {
         if (grid_state_ssh_args(&p->options->grid->grid, p->options->grid->here, p->dir.path,
@@ -121,18 +121,18 @@ static int open_agents(struct parts *p, const struct parts_events *events, struc
             return err->code;
         config.launcher_args = p->ssh_args;
     }
-    p->agents = agents_new(&config, err);
-    if (p->agents)
-        p->far_units = far_units_new(p->agents, events->units, events->units_ctx, err);
-    if (!p->agents || !p->far_units)
+    p->nodes = nodes_new(&config, err);
+    if (p->nodes)
+        p->far_units = far_units_new(p->nodes, events->units, events->units_ctx, err);
+    if (!p->nodes || !p->far_units)
         return err->code;
     if (p->programs.source_count) {
-        p->staging = staging_new(p->agents, p->programs.sources, p->programs.source_count,
-                                 events->staging, events->agents_ctx, err);
+        p->staging = staging_new(p->nodes, p->programs.sources, p->programs.source_count,
+                                 events->staging, events->nodes_ctx, err);
         if (!p->staging)
             return err->code;
     }
-    agents_open(p->agents);
+    nodes_open(p->nodes);
     return CW_OK;
 }
 
@@ -148,7 +148,7 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
                                 .ctx = ctx};
     struct remote_config remote = {.loop = p->loop,
                                    .ranks = p->options->ranks,
-                                   .agents = p->agents,
+                                   .nodes = p->nodes,
                                    .channels = &p->channels,
                                    .events = events->remote,
                                    .ctx = ctx};
@@ -232,7 +232,7 @@ int parts_open_hosts(struct parts *p, const struct parts_events *events, void *c
     children_adopt();
     if (open_outputs(p, events, ctx, err) < 0 || open_dir(p, err) < 0)
         return err->code;
-    return open_agents(p, events, err);
+    return open_nodes(p, events, err);
 }
 
 int parts_open_ranks(struct parts *p, const struct job *job, const struct parts_events *events,
@@ -247,7 +247,7 @@ static bool is_server(void *ctx, pid_t pid)
 {
     const struct parts *p = ctx;
 
-    return ssh_transport_is_tunnel(pid) || agents_has_child(p->agents, pid);
+    return ssh_transport_is_tunnel(pid) || nodes_has_child(p->nodes, pid);
 }
 
 void parts_end_processes(struct parts *p)
@@ -263,9 +263,9 @@ void parts_close(struct parts *p)
     if (p->relays && p->state && p->begun && !p->over)
         relays_keep_job(p->relays);
     if (p->loop)
-        agents_end(p->agents);
+        nodes_end(p->nodes);
     parts_end_processes(p);
-    agents_free(p->agents);
+    nodes_free(p->nodes);
     relays_free(p->relays);
     far_units_free(p->far_units);
     staging_free(p->staging);

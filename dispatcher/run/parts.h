@@ -4,19 +4,19 @@
 #define DISPATCHER_PARTS_H
 
 #include "common/signals.h"
+#include "dispatcher/launch/far_units.h"
+#include "dispatcher/launch/nodes.h"
+#include "dispatcher/launch/remote.h"
+#include "dispatcher/ranks/rank_input.h"
 #include "dispatcher/ranks/rank_io.h"
-#include "dispatcher/relays/relays.h"
-#include "dispatcher/remote/agents.h"
-#include "dispatcher/remote/far_units.h"
-#include "dispatcher/remote/remote.h"
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/run/job_log.h"
 #include "dispatcher/run/layout.h"
 #include "dispatcher/run/programs.h"
 #include "dispatcher/run/status_source.h"
+#include "dispatcher/servers/relays.h"
 #include "dispatcher/state/state_file.h"
 #include "dispatcher/status/rundir.h"
-#include "dispatcher/streams/rank_input.h"
 #include "relay/process.h"
 
 struct parts {
@@ -42,7 +42,7 @@ struct parts {
     struct signals signals;
     struct outputs *outputs;
     struct job_log log;
-    struct agents *agents;
+    struct nodes *nodes;
     struct far_units *far_units;
     struct staging *staging;   /* NULL: no programs are sent to hosts */
     char host[CW_ADDRESS_MAX]; /* by which other hosts reach this machine; "": there are none */
@@ -64,9 +64,9 @@ struct parts_events {
     const struct units_events *units;
     const struct relays_own *own_relays;
     void *units_ctx; /* of these two */
-    const struct agents_events *agents;
+    const struct nodes_events *nodes;
     const struct staging_events *staging;
-    void *agents_ctx; /* of these */
+    void *nodes_ctx; /* of these */
     const struct imaging_events *imaging;
     void (*signalled)(void *ctx, int signal_number);
     void (*output_failed)(void *ctx, const struct cw_err *err);
@@ -75,7 +75,7 @@ struct parts_events {
 };
 
 /* All but the ranks' processes, in four steps: the programs, which says what the exit code is when
- * that fails; what hosts need, whose agents are started; once these are ready, the relays; and,
+ * that fails; what hosts need, whose nodes are started; once these are ready, the relays; and,
  * once these are ready, what ranks need, for a job that `job` describes. `host`: by which other
  * hosts reach our relays; NULL: there are none. Errors: of every kind; parts_close is to be called
  * also then. */

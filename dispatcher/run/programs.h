@@ -2,9 +2,9 @@
 #ifndef DISPATCHER_PROGRAMS_H
 #define DISPATCHER_PROGRAMS_H
 
-#include "dispatcher/mux/agent_frames.h"
-#include "dispatcher/remote/staging.h"
+#include "dispatcher/launch/staging.h"
 #include "dispatcher/run/layout.h"
+#include "dispatcher/wire/node_frames.h"
 
 #include <limits.h>
 

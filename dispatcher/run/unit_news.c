@@ -9,10 +9,10 @@
 
 /* --- orders --- */
 
-static struct agent_unit *new_order(uint32_t number, const uint8_t key[CW_KEY_SIZE],
-                                    struct cw_err *err)
+static struct node_unit *new_order(uint32_t number, const uint8_t key[CW_KEY_SIZE],
+                                   struct cw_err *err)
 {
-    struct agent_unit *order = calloc(1, sizeof(*order));
+    struct node_unit *order = calloc(1, sizeof(*order));
 
     err->code = CW_OK;
     if (!order) {
@@ -25,7 +25,7 @@ static struct agent_unit *new_order(uint32_t number, const uint8_t key[CW_KEY_SI
 }
 
 /* What it listens at for others is chosen by its host, unless it was said. */
-static int carry_out(const struct parts *p, struct agent_unit *order, struct cw_err *err)
+static int carry_out(const struct parts *p, struct node_unit *order, struct cw_err *err)
 {
     uint32_t host = host_relays_of(p, order->number);
 
@@ -33,26 +33,26 @@ static int carry_out(const struct parts *p, struct agent_unit *order, struct cw_
         host_relays_listen_address(p, host, order->listen);
     if (err->code == CW_OK && far_units_start(p->far_units, host, order, err) < 0)
         cw_err_wrap(err, "starting a relay or checkpoint server on host %s",
-                    agents_name(p->agents, host));
+                    nodes_name(p->nodes, host));
     sodium_memzero(order->key, sizeof(order->key));
     free(order);
     return err->code;
 }
 
-static int add_option(struct agent_unit *order, const char *name, const char *value,
+static int add_option(struct node_unit *order, const char *name, const char *value,
                       struct cw_err *err)
 {
     char option[48];
 
     snprintf(option, sizeof(option), "--%s", name);
-    if (agent_unit_option(order, option, value))
+    if (node_unit_option(order, option, value))
         return CW_OK;
     return cw_err_set(err, CW_ELIMIT, "%s %s: the options of a relay take more than %u bytes",
-                      option, value, AGENT_WORDS_BYTES);
+                      option, value, NODE_WORDS_BYTES);
 }
 
 /* What the user has said of them. The log of a job that is kept has its place. */
-static int add_options(const struct parts *p, struct agent_unit *order, struct cw_err *err)
+static int add_options(const struct parts *p, struct node_unit *order, struct cw_err *err)
 {
     char spin[32];
 
@@ -75,16 +75,16 @@ static int start_relay(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE]
     const struct parts *p = ((struct unit_news *)ctx)->parts;
     const struct relay_settings *settings = &p->options->relay_settings;
     const char *disk = relay_settings_disk_dir(settings);
-    struct agent_unit *order = new_order(relay, key, err);
+    struct node_unit *order = new_order(relay, key, err);
 
     if (!order)
         return err->code;
     if (settings->log_safety != RELAY_LOG_IN_MEMORY)
-        order->flags = AGENT_UNIT_RETURNS;
+        order->flags = NODE_UNIT_RETURNS;
     if (order->flags && disk)
         snprintf(order->dir, sizeof(order->dir), "%s", disk);
     if (p->state && settings->log_safety != RELAY_LOG_SYNCED)
-        order->flags |= AGENT_UNIT_KEPT;
+        order->flags |= NODE_UNIT_KEPT;
     add_options(p, order, err);
     return carry_out(p, order, err);
 }
@@ -113,21 +113,21 @@ void unit_news_start_server(void *ctx, const char *listen, const uint8_t key[CW_
     const struct parts *p = n->parts;
     const char *dir = p->state ? p->image_dir : p->options->images.dir;
     struct cw_err err;
-    struct agent_unit *order = new_order(AGENT_UNIT_SERVER, key, &err);
+    struct node_unit *order = new_order(NODE_UNIT_SERVER, key, &err);
     char job[IMGDIR_JOB_TEXT];
 
     if (!order) {
         server_failed(n, &err);
         return;
     }
-    order->kind = AGENT_UNIT_IS_SERVER;
-    order->flags = AGENT_UNIT_RETURNS | (p->state ? AGENT_UNIT_KEPT : 0);
+    order->kind = NODE_UNIT_IS_SERVER;
+    order->flags = NODE_UNIT_RETURNS | (p->state ? NODE_UNIT_KEPT : 0);
     order->bytes_max = p->options->images.bytes_max;
     snprintf(order->dir, sizeof(order->dir), "%s", dir ? dir : "");
     snprintf(order->listen, sizeof(order->listen), "%s", listen);
     imgdir_job_text(job, p->job_id);
     if (!p->state)
-        agent_unit_option(order, "--ephemeral-job", job);
+        node_unit_option(order, "--ephemeral-job", job);
     if (carry_out(p, order, &err) < 0)
         server_failed(n, &err);
 }
@@ -139,7 +139,7 @@ static const char *host_of(const struct unit_news *n, uint32_t number)
 {
     uint32_t host = host_relays_of(n->parts, number);
 
-    return host == agents_here(n->parts->agents) ? NULL : agents_name(n->parts->agents, host);
+    return host == nodes_here(n->parts->nodes) ? NULL : nodes_name(n->parts->nodes, host);
 }
 
 static void on_started(void *ctx, uint32_t number, pid_t pid, const char *place)
@@ -147,7 +147,7 @@ static void on_started(void *ctx, uint32_t number, pid_t pid, const char *place)
     const struct unit_news *n = ctx;
     const char *host = host_of(n, number);
 
-    if (number == AGENT_UNIT_SERVER)
+    if (number == NODE_UNIT_SERVER)
         imaging_server_started(n->parts->imaging, pid, host, place);
     else if (host)
         log_verbose(&n->parts->log, "host %s: relay started (pid %d)", host, (int)pid);
@@ -160,7 +160,7 @@ static void on_listens(void *ctx, uint32_t number, const char *local, const char
 {
     struct unit_news *n = ctx;
 
-    if (number != AGENT_UNIT_SERVER) {
+    if (number != NODE_UNIT_SERVER) {
         relays_own_listens(n->parts->relays, number, local, tcp, !host_of(n, number));
         return;
     }
@@ -172,7 +172,7 @@ static void on_ended(void *ctx, uint32_t number, int status, const char *why)
 {
     struct unit_news *n = ctx;
 
-    if (number == AGENT_UNIT_SERVER)
+    if (number == NODE_UNIT_SERVER)
         imaging_server_ended(n->parts->imaging, status, why);
     else
         relay_news_ended(n->relay_news, number, status);
@@ -182,7 +182,7 @@ static void on_failed(void *ctx, uint32_t number, int status, const struct cw_er
 {
     struct unit_news *n = ctx;
 
-    if (number == AGENT_UNIT_SERVER)
+    if (number == NODE_UNIT_SERVER)
         server_failed(n, err);
     else
         relay_news_failed(n->relay_news, number, status, err);
@@ -193,7 +193,7 @@ static void on_lost(void *ctx, uint32_t number, const struct cw_err *err)
     struct unit_news *n = ctx;
     struct cw_err why;
 
-    if (number != AGENT_UNIT_SERVER) {
+    if (number != NODE_UNIT_SERVER) {
         relay_news_failed(n->relay_news, number, UNIT_NO_STATUS, err);
         return;
     }

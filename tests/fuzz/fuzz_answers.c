@@ -5,9 +5,9 @@
 #include "dispatcher/doctor/causes.h"
 #include "dispatcher/doctor/compare.h"
 #include "dispatcher/doctor/tcp_probe.h"
-#include "dispatcher/remote/ssh_says.h"
-#include "dispatcher/services/service_format.h"
 #include "dispatcher/status/json_value.h"
+#include "dispatcher/wire/service_format.h"
+#include "dispatcher/wire/ssh_says.h"
 #include "tests/fuzz/fuzz.h"
 
 static json_t *read_object(const uint8_t *data, size_t size)

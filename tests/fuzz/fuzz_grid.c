@@ -1,7 +1,7 @@
 /* Any text is a grid that can have jobs, or is refused with a text that names the file. The first
  * byte says whether the rest is the text or changes of a whole grid file. */
-#include "dispatcher/grid/grid_file.h"
-#include "dispatcher/grid/routes.h"
+#include "dispatcher/hosts/grid_file.h"
+#include "dispatcher/hosts/routes.h"
 #include "tests/fuzz/fuzz.h"
 
 #define INPUT_MAX 8192

@@ -2,7 +2,7 @@
  * that an image is made from (fdinfo, stat, syscall), or are refused; or what a rank prints, with
  * marks of images in it. The first byte says which; nothing beyond the bytes is touched. */
 #include "common/image.h"
-#include "dispatcher/streams/output.h"
+#include "dispatcher/ranks/output.h"
 #include "rdevice/image/system.h"
 
 static long fuzz_read_file(const char *path, void *to, uint64_t size);

@@ -3,7 +3,7 @@
  * that follow come as they are, or are the bodies of right frames: a byte of type, one of length.
  */
 /* The readers of frames are static there. */
-#include "dispatcher/images/servers.c"
+#include "dispatcher/servers/servers.c"
 #include "rdevice/store.c"
 #include "tests/fuzz/fuzz.h"
 

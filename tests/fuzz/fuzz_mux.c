@@ -1,7 +1,7 @@
-/* What comes from the other side of a session with an agent, in pieces: reading stays inside it,
+/* What comes from the other side of a session with a node, in pieces: reading stays inside it,
  * and bodies of frames that are taken can be put again. The first byte says what the input is. */
-#include "dispatcher/mux/agent_frames.h"
-#include "dispatcher/mux/greeting.h"
+#include "dispatcher/wire/greeting.h"
+#include "dispatcher/wire/node_frames.h"
 #include "tests/fuzz/fuzz.h"
 
 #define STREAMS 3
@@ -10,68 +10,68 @@
 
 static void read_start(const uint8_t *body, size_t size)
 {
-    static uint8_t again[AGENT_START_MAX];
-    static struct agent_start start;
+    static uint8_t again[NODE_START_MAX];
+    static struct node_start start;
 
-    if (agent_start_get(body, size, &start))
-        must(agent_start_put(again, &start) == size);
+    if (node_start_get(body, size, &start))
+        must(node_start_put(again, &start) == size);
 }
 
 static void read_stage(const uint8_t *body, size_t size)
 {
-    uint8_t again[AGENT_STAGE_MAX];
+    uint8_t again[NODE_STAGE_MAX];
     char path[STAGE_PATH_MAX];
-    struct agent_stage order;
+    struct node_stage order;
 
-    if (!agent_stage_get(body, size, &order))
+    if (!node_stage_get(body, size, &order))
         return;
-    must(agent_stage_put(again, &order) == size && memcmp(again, body, size) == 0);
+    must(node_stage_put(again, &order) == size && memcmp(again, body, size) == 0);
     stage_program_path(&order.program, path);
     must(strlen(path) == strlen(order.program.dir) + strlen(order.program.name) + 1);
 }
 
 static void read_unit(const uint8_t *body, size_t size)
 {
-    static uint8_t again[AGENT_UNIT_MAX];
-    static struct agent_unit order;
+    static uint8_t again[NODE_UNIT_MAX];
+    static struct node_unit order;
 
-    if (agent_unit_get(body, size, &order))
-        must(agent_unit_put(again, &order) == size && memcmp(again, body, size) == 0);
+    if (node_unit_get(body, size, &order))
+        must(node_unit_put(again, &order) == size && memcmp(again, body, size) == 0);
 }
 
 static void read_blob(const uint8_t *body, size_t size)
 {
-    struct agent_program program;
-    struct agent_part part;
+    struct node_program program;
+    struct node_part part;
     struct cw_err err;
 
-    if (agent_part_get(body, size, &part))
+    if (node_part_get(body, size, &part))
         must(part.part <= part.size);
-    if (agent_program_get(body, size, &program, &err) < 0)
+    if (node_program_get(body, size, &program, &err) < 0)
         return;
     for (size_t i = 0; program.of.argv[i]; i++)
         must(strlen(program.of.argv[i]) < size);
     for (uint32_t i = 0; i < program.of.env_count; i++)
         must(strlen(program.of.env[i]) < size);
-    agent_program_free(&program);
+    node_program_free(&program);
 }
 
 static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, struct cw_err *err)
 {
-    struct agent_event event;
+    struct node_event event;
 
     (void)ctx;
     (void)err;
     must(type >= MUX_FIRST_OTHER);
-    if (type == AGENT_START)
+    if (type == NODE_START)
         read_start(body, size);
-    else if (type == AGENT_BLOB)
+    else if (type == NODE_BLOB)
         read_blob(body, size);
-    else if (type == AGENT_STAGE)
+    else if (type == NODE_STAGE)
         read_stage(body, size);
-    else if (type == AGENT_UNIT_START)
+    else if (type == NODE_UNIT_START)
         read_unit(body, size);
-    else if (agent_event_get(body, size, &event))
+    else if (node_event_get(body, size, &event))
         must(strlen(event.text) < sizeof(event.text));
     return CW_OK;
 }

@@ -2,7 +2,7 @@
  * list of pieces: one byte for the rank, one for the size, then the bytes of the piece. In place of
  * the rank, two values are for images: of the next byte's rank one is taken, or it goes on from it.
  */
-#include "dispatcher/pmi/pmi_line.h"
+#include "dispatcher/ranks/pmi_line.h"
 #include "tests/fuzz/fuzz.h"
 
 #define RANKS 3

@@ -102,9 +102,9 @@ before_test() {
 }
 
 # The process that starts those of the ranks.
-agent() {
+node() {
   local one
   for one in $(children_of "$pid"); do
-    [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$one/cmdline") = *\ agent\ * ]] && echo "$one"
+    [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$one/cmdline") = *\ node\ * ]] && echo "$one"
   done
 }

@@ -63,12 +63,12 @@ started_on() {
     .event == "rank_started" and .rank == $rank and .host == $host and .incarnation >= $least)' "$work/events" >/dev/null 2>&1
 }
 
-# nothing_stays HOST...: no process of Causeway, and no directory of an agent
+# nothing_stays HOST...: no process of Causeway, and no directory of a node
 nothing_stays() {
   local host
   for host in "$@"; do
     await_true "the processes of node$host to end" none_on "$host"
-    says ls -d "$hosts_dir/$host"/tmp/causeway-* 2>/dev/null && wrong "node$host has a directory of an agent"
+    says ls -d "$hosts_dir/$host"/tmp/causeway-* 2>/dev/null && wrong "node$host has a directory of a node"
   done
 }
 

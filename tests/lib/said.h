@@ -2,7 +2,7 @@
 #ifndef TESTS_SAID_H
 #define TESTS_SAID_H
 
-#include "dispatcher/channels/channel.h"
+#include "dispatcher/wire/channel.h"
 
 #define SAID_GOT_MAX 1024
 

@@ -1,7 +1,7 @@
 #include "tests/sim/dispatch.h"
 #include "common/setup.h"
 #include "common/transport.h"
-#include "dispatcher/relays/relays.h"
+#include "dispatcher/servers/relays.h"
 #include "tests/sim/image.h"
 #include "tests/sim/loop.h"
 #include "tests/sim/opener.h"

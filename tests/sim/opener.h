@@ -1,8 +1,8 @@
-/* dispatcher/sessions/opener.h without a pipe: what threads have opened waits here. */
+/* dispatcher/servers/opener.h without a pipe: what threads have opened waits here. */
 #ifndef SIM_OPENER_H
 #define SIM_OPENER_H
 
-#include "dispatcher/sessions/opener.h"
+#include "dispatcher/servers/opener.h"
 
 #include <stdbool.h>
 

@@ -100,7 +100,7 @@ too_few_cores() {
 }
 
 unreached_first() {
-  options_on_hosts 1 'host x: no agent could be started' --host x:1 -n 9
+  options_on_hosts 1 'host x: no node could be started' --host x:1 -n 9
 }
 
 option_tests() {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Jobs of 16 ranks over three sites of a grid, one after the other, in which faults happen that are drawn: ranks, agents,
+# Jobs of 16 ranks over three sites of a grid, one after the other, in which faults happen that are drawn: ranks, nodes,
 # relays, sshds, connections and what publishes a site are killed, ways between sites are cut, in one direction or in
 # both, and slow. Each job prints what it prints on one machine. Prints TAP; the last lines but one count what happened.
 #
@@ -27,7 +27,7 @@ FAULTY_MS=30000   # from the start of the ranks of a job: then it is left alone
 DELAY_MS=4        # between sites, in each direction
 UP_MAX_S=60       # until all ranks run
 SERVICES_MAX_S=90 # until all services run again
-LEFT_MAX_S=90     # until agents that nobody has told of the end of a job end
+LEFT_MAX_S=90     # until nodes that nobody has told of the end of a job end
 CUT_MIN_MS=375    # a way is cut or slow, an sshd away, for so long, up to ...
 CUT_DOUBLINGS=6   # ... 24 s: TCP may sleep for as long again, and all of it is to be less than --host-timeout
 
@@ -55,7 +55,7 @@ draw_kills() {
   for ((at = RANDOM % 1000; at < FAULTY_MS; at += 500 + RANDOM % 4000)); do
     case $kind in
     rank) echo "$at kill_rank $((RANDOM % RANKS))" ;;
-    agent | relay) one_of a b c && echo "$at kill_$kind ${one}1" ;;
+    node | relay) one_of a b c && echo "$at kill_$kind ${one}1" ;;
     tunnel) one_of a b c && echo "$at kill_tunnel ${one}1 $RANDOM" ;;
     connection) one_of a-gate b-gate c1 && echo "$at kill_connection $one $RANDOM" ;;
     publication) echo "$at kill_publication c1" ;;
@@ -65,7 +65,7 @@ draw_kills() {
       echo "$((at + ms)) host_start $one"
       ;;
     esac
-    one_of rank rank rank rank tunnel tunnel connection connection sshd publication relay agent
+    one_of rank rank rank rank tunnel tunnel connection connection sshd publication relay node
     kind=$one
   done
 }
@@ -108,8 +108,8 @@ kill_rank() {
   killed[$1]=1
 }
 
-kill_agent() {
-  on_host "$1" pkill -9 -f 'causeway agent$' || return
+kill_node() {
+  on_host "$1" pkill -9 -f 'causeway node$' || return
   lost[$1.${1:0:1}]=1
 }
 
@@ -286,7 +286,7 @@ none_runs() {
 }
 
 all_ends() {
-  await_none 'causeway agent|build/programs/'
+  await_none 'causeway node|build/programs/'
   services down >"$tmp/out" 2>"$tmp/err" || wrong "the services should have ended"
   await_none '^(/[^ ]*/)?causeway'
 }

@@ -115,7 +115,7 @@ site_is_cut() {
   no_host_is_lost
 }
 
-# What other commands write for ssh, with another grid file or at another site, is not what a running job's agents are
+# What other commands write for ssh, with another grid file or at another site, is not what a running job's nodes are
 # reached by again.
 config_is_written_anew() {
   over_grid 6 --map-by site
@@ -197,13 +197,13 @@ begin_with_images() {
   done
 }
 
-# no_rank_at SITE: no process of a rank; no_agent_at SITE: no agent, and so none of its ranks
+# no_rank_at SITE: no process of a rank; no_node_at SITE: no node, and so none of its ranks
 no_rank_at() {
   ! says on_host "$1"1 pgrep -x solver && ! says on_host "$1"2 pgrep -x solver
 }
 
-no_agent_at() {
-  no_rank_at "$1" && ! says on_host "$1"1 pgrep -f 'causeway agent' && ! says on_host "$1"2 pgrep -f 'causeway agent'
+no_node_at() {
+  no_rank_at "$1" && ! says on_host "$1"1 pgrep -f 'causeway node' && ! says on_host "$1"2 pgrep -f 'causeway node'
 }
 
 # hosts_lost SITE: all of them
@@ -245,14 +245,14 @@ site_is_gone() {
   grid_cut "$1" all
   await_true "the hosts of $1 to be lost" hosts_lost "$1"
   await_true "its ranks to go on elsewhere" gone_on_elsewhere "$1"
-  await_true "the processes of $1 to end" no_agent_at "$1"
+  await_true "the processes of $1 to end" no_node_at "$1"
   job_runs
   grid_join "$1" all
   await_true "a host to be there again" event_is_there host_back
   job_runs
   no_rank_at "$1" || wrong "there are ranks at $1"
   end
-  await_true "the agents of $1 to end" no_agent_at "$1"
+  await_true "the nodes of $1 to end" no_node_at "$1"
   event_is_there rank_restored || wrong "no rank went on from an image"
 }
 
@@ -269,14 +269,14 @@ site_stood_still() {
   site_signal "$1" CONT
   await_true "the old ranks at $1 to end" no_rank_at "$1"
   end
-  await_true "the agents of $1 to end" no_agent_at "$1"
+  await_true "the nodes of $1 to end" no_node_at "$1"
 }
 
-# site_signal SITE NAME: to agents, and all that they have started
+# site_signal SITE NAME: to nodes, and all that they have started
 site_signal() {
   local host
   for host in "$1"1 "$1"2; do
-    on_host "$host" pkill "-$2" -f 'causeway agent'
+    on_host "$host" pkill "-$2" -f 'causeway node'
     on_host "$host" pkill "-$2" -x causeway-watch
     on_host "$host" pkill "-$2" -x solver
   done
@@ -293,7 +293,7 @@ cut_from_the_relay() {
   grid_join b all
   end
   [[ $(hosts_of_event host_lost b) = 0 ]] || wrong "a host of b was given up"
-  await_true "the agents of b to end" no_agent_at b
+  await_true "the nodes of b to end" no_node_at b
 }
 
 # The host is there, but the doors of its site are not.
@@ -314,7 +314,7 @@ gone_without_permission() {
   finish
   expect_code 1
   expect_err_like 'no free slot for it.*--restart-at grid'
-  await_true "the processes of b to end" no_agent_at b
+  await_true "the processes of b to end" no_node_at b
   grid_join b all
 }
 

@@ -129,7 +129,7 @@ limits() {
 
 # answers CHECK: node2 answers this to the doctor's check, and has a clock that is late; for a wrapper
 answers() {
-  printf '[[ $(hostname) != node2 || $1 != agent ]] || exec python3 %q same %q' "$root/tests/lib/fake_node.py" \
+  printf '[[ $(hostname) != node2 || $1 != node ]] || exec python3 %q same %q' "$root/tests/lib/fake_node.py" \
     '{"check": {'"$1"'}, "listen": {"port": 9}}'
 }
 
@@ -229,7 +229,7 @@ t "limits of one host" limits
 t "another processor, MPICH and time" another_kind
 t "another architecture" another_machine
 t "output without an end" endless '' 'none of them of Causeway'
-t "a greeting without an end" endless ' "$(printf "\nCAUSEWAY-AGENT:2f1c\n")"' 'a greeting that is too large'
+t "a greeting without an end" endless ' "$(printf "\nCAUSEWAY-NODE:2f1c\n")"' 'a greeting that is too large'
 t "closed ports" closed
 t "a directory and a program that are not there" not_there
 t "this machine" this_machine

@@ -82,7 +82,7 @@ restarted() {
 }
 
 # What a rank says of its image comes later than what the checkpoint server says of it.
-slow_agent() {
+slow_node() {
   printf '%s\n' '#!/bin/bash' "exec $hosts_ssh \"\$@\" | perl -e 'while (sysread STDIN, \$_, 65536) {
     select undef, undef, undef, 0.3; syswrite STDOUT, \$_ }'" >"$work/launcher"
   chmod +x "$work/launcher"
@@ -247,7 +247,7 @@ cut_in_one_direction() {
   expect_solver 300 3000
 }
 
-# The agent goes on without the login that brought it there, until another one comes.
+# The node goes on without the login that brought it there, until another one comes.
 sshd_killed() {
   on "$three" "$@" -n 4 "$solver" 300 3000 1000
   start "${job_command[@]}"
@@ -351,7 +351,7 @@ refused() {
   nothing_stays 1
 }
 
-# An agent dies when so many bytes of what it says have come: at once, in its greeting, at the start of its relay or of
+# A node dies when so many bytes of what it says have come: at once, in its greeting, at the start of its relay or of
 # its ranks. The job is refused by the name of the host, or goes on elsewhere.
 killed_at_its_start() {
   local bytes
@@ -412,7 +412,7 @@ t "umask" with_umask
 t "what ssh is configured to do at a login by hand" login_by_hand
 t "ranks that crash, a relay on each host" restarted
 t "ranks that crash, one relay" restarted --relay-at cluster
-t "what agents say comes late" slow_agent
+t "what nodes say comes late" slow_node
 t "a checkpoint server on a host without ranks" server_on_a_host node3
 t "... which is lost" server_lost
 t "... which cannot start" server_that_cannot_start
@@ -441,6 +441,6 @@ t "a host without Causeway" refused 'No such file|not found' node1 --agent /no/c
 t "a user whose shell prints" prints
 t "another user" other_user
 t "another user, one relay" other_user --relay-at cluster
-t "agents that are killed at their start" killed_at_its_start
+t "nodes that are killed at their start" killed_at_its_start
 t "NetPIPE between two hosts" netpipe
 tap_end

@@ -168,7 +168,7 @@ connection_broken() {
   on_host 2 pkill -9 -x sshd
   host_start 2
   finish
-  grep -q 'host node2: the session with its agent goes on' "$tmp/err" || wrong "the connection was not broken"
+  grep -q 'host node2: the session with its node goes on' "$tmp/err" || wrong "the connection was not broken"
   expect_sent 2
   expect_printed "p 0" "p 1"
 }
@@ -191,7 +191,7 @@ host_lost() {
 
 dispatcher_killed() {
   kill -9 "$pid"
-  await_true "the agents to end" none_on 2
+  await_true "the nodes to end" none_on 2
   expect_none 2
 }
 

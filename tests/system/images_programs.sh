@@ -146,7 +146,7 @@ slow_input() {
 other_limits() {
   start_told "${often[@]}" -n 2 "$oddities" "$work/go" limits
   await_more 4 image_stored
-  prlimit --pid "$(agent)" --nofile=256:4096 --core=0:0 --stack=2097152:16777216 ||
+  prlimit --pid "$(node)" --nofile=256:4096 --core=0:0 --stack=2097152:16777216 ||
     wrong "limits cannot be set"
   crash 0
   await_more 2 image_stored

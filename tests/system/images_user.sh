@@ -111,11 +111,11 @@ limited() {
   killed_often
 }
 
-# changed OPTION...: the agent's limits change, as for prlimit, after images were taken.
+# changed OPTION...: the node's limits change, as for prlimit, after images were taken.
 changed() {
   start_rings "${often[@]}" -n 2
   await_more 4 image_stored
-  prlimit --pid "$(agent)" "$@" || wrong "limits cannot be set"
+  prlimit --pid "$(node)" "$@" || wrong "limits cannot be set"
   crash 0
   await_more 1 image_stored 0
   crash 1
@@ -141,7 +141,7 @@ too_little_space() {
   start_rings -n 2
   await_true "images of all ranks" ask_now
   await_true "the logs to be trimmed" ask_now
-  prlimit --pid "$(agent)" --as=67108864:67108864 || wrong "limits cannot be set"
+  prlimit --pid "$(node)" --as=67108864:67108864 || wrong "limits cannot be set"
   kill -9 "$(rank_process 1)"
   await_true "the job to end" gone "$pid" || kill "$pid"
   finish

@@ -133,7 +133,7 @@ descriptors() {
     sed 's/^.memfd:causeway-log.*/state/' | sort -u | tr '\n' ' '
 }
 
-# expect_descriptors WHAT: of the agent of this machine and its relay; ranks have none
+# expect_descriptors WHAT: of the node of this machine and its relay; ranks have none
 expect_descriptors() {
   local it
   for it in "$(child_of "$pid")" "$relay"; do
@@ -144,7 +144,7 @@ expect_descriptors() {
   done
 }
 
-# What a log is in belongs to the agent, and each relay gets the same.
+# What a log is in belongs to the node, and each relay gets the same.
 log_is_kept() {
   local logs what=$1
   logs=$(mktemp -d "$root/build/cwlogs.XXXXXX")
@@ -524,8 +524,8 @@ main() {
   t "started again after it was asked to end" asked_to_end
   t "started again after a drill" by_a_drill
   t "restarts in the status" told_in_status
-  t "its log is kept by the agent" log_is_kept 'file state '
-  t "its log is kept by the agent, without a disk" log_is_kept 'state ' --log-disk 0
+  t "its log is kept by the node" log_is_kept 'file state '
+  t "its log is kept by the node, without a disk" log_is_kept 'state ' --log-disk 0
   t "nothing is kept of a log in memory" log_of_memory_is_not_kept
   t "a --log-dir that cannot be used" bad_log_dir
   t "it cannot start again" not_for_ever

@@ -1,8 +1,8 @@
 /* What was printed of a kept job: counts that outlive the process, and, as far as they are settled,
  * the machine; and files that are cut to what was counted. */
+#include "dispatcher/ranks/output.h"
+#include "dispatcher/ranks/output_file.h"
 #include "dispatcher/state/counts.h"
-#include "dispatcher/streams/output.h"
-#include "dispatcher/streams/output_file.h"
 #include "tests/lib/said.h"
 #include "tests/unit/suites.h"
 

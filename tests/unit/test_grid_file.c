@@ -1,5 +1,5 @@
-/* Grid files: dispatcher/grid/grid_file.h. */
-#include "dispatcher/grid/grid_file.h"
+/* Grid files: dispatcher/hosts/grid_file.h. */
+#include "dispatcher/hosts/grid_file.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

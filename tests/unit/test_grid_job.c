@@ -1,5 +1,5 @@
-/* What a grid means for a job: dispatcher/grid/grid_job.h. */
-#include "dispatcher/grid/grid_job.h"
+/* What a grid means for a job: dispatcher/hosts/grid_job.h. */
+#include "dispatcher/hosts/grid_job.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -75,8 +75,8 @@ TEST(hosts_with_slots)
     CU_ASSERT_STRING_EQUAL(list.host[B].name, "n1.b");
     CU_ASSERT_EQUAL(list.host[B].site, B);
     CU_ASSERT_EQUAL(list.host[B].slots, 2);
-    CU_ASSERT_STRING_EQUAL(list.host[B].agent, "/opt/causeway");
-    CU_ASSERT_PTR_NULL(list.host[A].agent);
+    CU_ASSERT_STRING_EQUAL(list.host[B].causeway, "/opt/causeway");
+    CU_ASSERT_PTR_NULL(list.host[A].causeway);
 }
 
 TEST(relays_of_sites_with_ranks)

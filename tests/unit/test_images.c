@@ -205,7 +205,7 @@ TEST(one_without_its_places_is_neither_chosen_nor_trimmed_to)
     CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
 }
 
-/* As from a host whose agent is far away. */
+/* As from a host whose node is far away. */
 TEST(the_next_one_is_due_after_one_whose_taking_is_told_late)
 {
     begin_due(1, 1, 10 * S);

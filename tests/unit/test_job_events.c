@@ -1,5 +1,5 @@
 /* The file of the job's events. */
-#include "dispatcher/status/job_events.h"
+#include "dispatcher/run/job_events.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

@@ -1,6 +1,6 @@
 /* The process of a rank, with a script in place of the restorer. */
 #include "common/clock.h"
-#include "dispatcher/launch/process.h"
+#include "dispatcher/node/process.h"
 #include "dispatcher/program/device_path.h"
 #include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"

@@ -1,5 +1,5 @@
 /* The command that starts causeway on a host, by launcher. */
-#include "dispatcher/remote/launch_command.h"
+#include "dispatcher/wire/launch_command.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

@@ -1,7 +1,7 @@
-/* Sessions with agents, without a connection: two sides, and what is on its way between them. */
+/* Sessions with nodes, without a connection: two sides, and what is on its way between them. */
 #include "common/secret.h"
-#include "dispatcher/mux/agent_frames.h"
-#include "dispatcher/mux/greeting.h"
+#include "dispatcher/wire/greeting.h"
+#include "dispatcher/wire/node_frames.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -492,7 +492,7 @@ static enum greeting_type feed(struct greeting *g, const uint8_t *bytes, size_t 
 
 TEST(greeting_behind_noise)
 {
-    static const char noise[] = "Welcome to \"node1\"\n\nCAUSEWAY-AGENT? no\n";
+    static const char noise[] = "Welcome to \"node1\"\n\nCAUSEWAY-NODE? no\n";
     uint8_t bytes[512 + GREETING_FRAME_MAX];
     struct greeting_hello hello = {.protocol = GREETING_PROTOCOL, .version = "1", .dir = "/d"};
     struct greeting_hello got;
@@ -510,7 +510,7 @@ TEST(greeting_behind_noise)
         CU_ASSERT_TRUE(greeting_get_hello(g.bytes + GREETING_HEADER, body, &got));
         CU_ASSERT_STRING_EQUAL(got.dir, "/d");
         CU_ASSERT_STRING_EQUAL(marker_noise(&g.marker, text, sizeof(text)),
-                               "Welcome to \"node1\"  CAUSEWAY-AGENT? no ");
+                               "Welcome to \"node1\"  CAUSEWAY-NODE? no ");
     }
 }
 
@@ -560,12 +560,12 @@ TEST(programs)
                                .env_count = 2,
                                .device_path = "/lib/d",
                                .restore_path = NULL};
-    struct agent_program got;
+    struct node_program got;
     size_t size;
-    uint8_t *bytes = agent_program_put(&p, "/home", &size);
+    uint8_t *bytes = node_program_put(&p, "/home", &size);
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
-    CU_ASSERT_EQUAL_FATAL(agent_program_get(bytes, size, &got, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(node_program_get(bytes, size, &got, &err), CW_OK);
     CU_ASSERT_STRING_EQUAL(got.of.path, "/bin/a");
     CU_ASSERT_STRING_EQUAL(got.of.wdir, "/home");
     CU_ASSERT_STRING_EQUAL(got.of.argv[1], "");
@@ -574,54 +574,54 @@ TEST(programs)
     CU_ASSERT_STRING_EQUAL(got.of.env[1], "B=");
     CU_ASSERT_EQUAL(got.of.more_count, 0);
     CU_ASSERT_PTR_NULL(got.of.restore_path);
-    agent_program_free(&got);
+    node_program_free(&got);
     for (size_t less = 1; less <= size; less++)
-        CU_ASSERT_EQUAL(agent_program_get(bytes, size - less, &got, &err), CW_EPROTO);
+        CU_ASSERT_EQUAL(node_program_get(bytes, size - less, &got, &err), CW_EPROTO);
     free(bytes);
 }
 
 TEST(order_for_a_unit)
 {
-    static uint8_t bytes[AGENT_UNIT_MAX];
-    static struct agent_unit v = {.number = AGENT_UNIT_SERVER,
-                                  .kind = AGENT_UNIT_IS_SERVER,
-                                  .flags = AGENT_UNIT_RETURNS | AGENT_UNIT_KEPT,
-                                  .bytes_max = 1ull << 40,
-                                  .listen = "tcp:10.0.0.1:0"},
-                             got;
-    static char word[AGENT_WORDS_BYTES];
+    static uint8_t bytes[NODE_UNIT_MAX];
+    static struct node_unit v = {.number = NODE_UNIT_SERVER,
+                                 .kind = NODE_UNIT_IS_SERVER,
+                                 .flags = NODE_UNIT_RETURNS | NODE_UNIT_KEPT,
+                                 .bytes_max = 1ull << 40,
+                                 .listen = "tcp:10.0.0.1:0"},
+                            got;
+    static char word[NODE_WORDS_BYTES];
     size_t size;
 
     memset(v.key, 3, sizeof(v.key));
     memset(v.dir, 'd', sizeof(v.dir) - 1);
     memset(word, 'w', sizeof(word) - 9);
-    CU_ASSERT_TRUE(agent_unit_option(&v, "--one", ""));
-    CU_ASSERT_FALSE(agent_unit_option(&v, "--two", word + 4)); /* its name is there now */
+    CU_ASSERT_TRUE(node_unit_option(&v, "--one", ""));
+    CU_ASSERT_FALSE(node_unit_option(&v, "--two", word + 4)); /* its name is there now */
     CU_ASSERT_EQUAL(v.count, 3);
-    CU_ASSERT_TRUE(agent_unit_option(&v, word + 19, "x"));
-    size = agent_unit_put(bytes, &v);
-    CU_ASSERT_TRUE(agent_unit_get(bytes, size, &got));
+    CU_ASSERT_TRUE(node_unit_option(&v, word + 19, "x"));
+    size = node_unit_put(bytes, &v);
+    CU_ASSERT_TRUE(node_unit_get(bytes, size, &got));
     CU_ASSERT_EQUAL(memcmp(&v, &got, sizeof(v)), 0);
     for (size_t less = 1; less <= size - v.used; less++)
-        CU_ASSERT_FALSE(agent_unit_get(bytes, size - v.used - less, &got));
-    CU_ASSERT_FALSE(agent_unit_get(bytes, size - 1, &got)); /* a word without its end */
+        CU_ASSERT_FALSE(node_unit_get(bytes, size - v.used - less, &got));
+    CU_ASSERT_FALSE(node_unit_get(bytes, size - 1, &got)); /* a word without its end */
     bytes[0]++;
-    CU_ASSERT_FALSE(agent_unit_get(bytes, size, &got));
+    CU_ASSERT_FALSE(node_unit_get(bytes, size, &got));
 }
 
 TEST(more_words_of_a_unit_than_there_may_be)
 {
-    static uint8_t bytes[AGENT_UNIT_MAX];
-    static struct agent_unit v, got;
+    static uint8_t bytes[NODE_UNIT_MAX];
+    static struct node_unit v, got;
     size_t size;
 
-    for (uint32_t i = 0; i < AGENT_WORDS_MAX / 2; i++)
-        CU_ASSERT_TRUE(agent_unit_option(&v, "--a", "b"));
-    CU_ASSERT_FALSE(agent_unit_option(&v, "--a", "b"));
-    size = agent_unit_put(bytes, &v);
-    CU_ASSERT_TRUE(agent_unit_get(bytes, size, &got));
+    for (uint32_t i = 0; i < NODE_WORDS_MAX / 2; i++)
+        CU_ASSERT_TRUE(node_unit_option(&v, "--a", "b"));
+    CU_ASSERT_FALSE(node_unit_option(&v, "--a", "b"));
+    size = node_unit_put(bytes, &v);
+    CU_ASSERT_TRUE(node_unit_get(bytes, size, &got));
     bytes[size] = '\0';
-    CU_ASSERT_FALSE(agent_unit_get(bytes, size + 1, &got));
+    CU_ASSERT_FALSE(node_unit_get(bytes, size + 1, &got));
 }
 
 /* The dispatcher puts its own time in the place of the host's. */
@@ -638,7 +638,7 @@ TEST(report_of_a_file)
     size = cw_report_put_file(record, &opening, path);
     CU_ASSERT_TRUE(cw_report_get(record, size, &report));
     report.opening.opened_ns = 4;
-    agent_report_change(record, size, &report);
+    node_report_change(record, size, &report);
     CU_ASSERT_TRUE(cw_report_get(record, size, &report));
     CU_ASSERT_EQUAL(report.opening.opened_ns, 4);
     CU_ASSERT_EQUAL(report.opening.inode, 2);
@@ -647,25 +647,25 @@ TEST(report_of_a_file)
 
 TEST(programs_that_are_sent)
 {
-    uint8_t bytes[AGENT_STAGE_MAX];
-    static struct agent_stage v = {
+    uint8_t bytes[NODE_STAGE_MAX];
+    static struct node_stage v = {
         .number = 3,
         .program = {.dir = "/" STAGE_DIR_PREFIX "d", .name = "n", .size = 9, .mode = 0555}};
-    struct agent_stage got;
+    struct node_stage got;
     size_t size;
 
     memset(v.program.hash, 7, sizeof(v.program.hash));
     v.program.mtime_ns = 5;
-    size = agent_stage_put(bytes, &v);
-    CU_ASSERT_TRUE(agent_stage_get(bytes, size, &got));
+    size = node_stage_put(bytes, &v);
+    CU_ASSERT_TRUE(node_stage_get(bytes, size, &got));
     CU_ASSERT_EQUAL(memcmp(&v, &got, sizeof(v)), 0);
     for (size_t less = 1; less <= size; less++)
-        CU_ASSERT_FALSE(agent_stage_get(bytes, size - less, &got));
+        CU_ASSERT_FALSE(node_stage_get(bytes, size - less, &got));
     strcpy(v.program.name, "../n");
-    CU_ASSERT_FALSE(agent_stage_get(bytes, agent_stage_put(bytes, &v), &got));
+    CU_ASSERT_FALSE(node_stage_get(bytes, node_stage_put(bytes, &v), &got));
     strcpy(v.program.name, "n");
-    v.number = AGENT_STAGES_MAX;
-    CU_ASSERT_FALSE(agent_stage_get(bytes, agent_stage_put(bytes, &v), &got));
+    v.number = NODE_STAGES_MAX;
+    CU_ASSERT_FALSE(node_stage_get(bytes, node_stage_put(bytes, &v), &got));
 }
 
 /* Whether it can be found in memory that is dumped (proc(5): "dd" among the flags of a mapping).
@@ -707,7 +707,7 @@ TEST(keys_are_in_no_dump)
     open_both();
     randombytes_buf(key, MUX_FRAME_MAX);
     for (int i = 0; i < 20; i++)
-        CU_ASSERT_EQUAL(mux_send(sides[0].mux, AGENT_START, key, MUX_FRAME_MAX, &err), CW_OK);
+        CU_ASSERT_EQUAL(mux_send(sides[0].mux, NODE_START, key, MUX_FRAME_MAX, &err), CW_OK);
     size = mux_output(sides[0].mux, &bytes);
     CU_ASSERT_EQUAL(mux_input(sides[1].mux, bytes, size, &err), CW_OK);
     mux_sent(sides[0].mux, size);

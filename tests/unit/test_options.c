@@ -1,7 +1,7 @@
 /* The command line of `causeway run`. */
 #include "common/frame.h"
 #include "common/setup.h"
-#include "dispatcher/grid/grid_state.h"
+#include "dispatcher/hosts/grid_state.h"
 #include "dispatcher/run/layout.h"
 #include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
@@ -394,7 +394,7 @@ TEST(hosts_and_their_ranks)
     CU_ASSERT_TRUE(o.hosts.list.host[2].spare && !o.hosts.list.host[1].spare);
     CU_ASSERT_STRING_EQUAL(o.hosts.launcher, "srun");
     CU_ASSERT_STRING_EQUAL(o.hosts.launcher_args, "-v");
-    CU_ASSERT_STRING_EQUAL(o.hosts.agent, "/opt/causeway");
+    CU_ASSERT_STRING_EQUAL(o.hosts.causeway, "/opt/causeway");
     CU_ASSERT_EQUAL(o.hosts.timeout_ns, 1000000000);
     CU_ASSERT_TRUE(o.hosts.placing.oversubscribe);
     CU_ASSERT_STRING_EQUAL(o.hosts.stage_dir, "/var/tmp");

@@ -1,5 +1,5 @@
 /* What the ranks print: lines stay whole, errors name the sink, and nothing is lost. */
-#include "dispatcher/streams/output.h"
+#include "dispatcher/ranks/output.h"
 #include "tests/lib/said.h"
 #include "tests/unit/suites.h"
 

@@ -1,8 +1,8 @@
 /* Places of images in what ranks print: marks are taken out wherever they are, and a process that
  * goes on from one prints nothing twice and leaves nothing out. */
 #include "common/clock.h"
-#include "dispatcher/streams/output.h"
-#include "dispatcher/streams/outputs.h"
+#include "dispatcher/ranks/output.h"
+#include "dispatcher/ranks/outputs.h"
 #include "tests/lib/said.h"
 #include "tests/unit/suites.h"
 

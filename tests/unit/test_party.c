@@ -1,5 +1,5 @@
 /* The dispatcher's session with a relay, whose connection breaks. */
-#include "dispatcher/sessions/party.h"
+#include "dispatcher/servers/party.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

@@ -1,5 +1,5 @@
 /* Places of images by their numbers. */
-#include "dispatcher/places/places.h"
+#include "dispatcher/ranks/places.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

@@ -1,5 +1,5 @@
 /* The PMI server as a rank sees it: lines in, the story of replies and happenings out. */
-#include "dispatcher/pmi/pmi_line.h"
+#include "dispatcher/ranks/pmi_line.h"
 
 #include "tests/unit/suites.h"
 

@@ -1,6 +1,6 @@
 /* Places of images in the standard input of rank 0. */
 #include "common/clock.h"
-#include "dispatcher/streams/rank_input.h"
+#include "dispatcher/ranks/rank_input.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

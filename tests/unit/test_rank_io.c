@@ -1,6 +1,6 @@
 /* What ranks say over both descriptors: the order of reports and PMI requests. */
 #include "common/clock.h"
-#include "dispatcher/places/places.h"
+#include "dispatcher/ranks/places.h"
 #include "dispatcher/ranks/rank_io.h"
 #include "tests/lib/said.h"
 #include "tests/unit/suites.h"

@@ -1,5 +1,5 @@
-/* Ways over a grid: dispatcher/grid/routes.h. */
-#include "dispatcher/grid/ssh_config.h"
+/* Ways over a grid: dispatcher/hosts/routes.h. */
+#include "dispatcher/hosts/ssh_config.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

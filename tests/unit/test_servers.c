@@ -3,8 +3,8 @@
 #include "common/keyfile.h"
 #include "common/transport.h"
 #include "common/tree.h"
-#include "dispatcher/images/image_dir.h"
-#include "dispatcher/images/servers.h"
+#include "dispatcher/servers/image_dir.h"
+#include "dispatcher/servers/servers.h"
 #include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 

@@ -1,10 +1,11 @@
-/* Services of a grid: what is said to hosts, and what they say. dispatcher/services. */
+/* Services of a grid: what is said to hosts, and what they say. dispatcher/node, dispatcher/hosts.
+ */
 #include "common/transport.h"
-#include "dispatcher/grid/grid_state.h"
-#include "dispatcher/remote/ssh_says.h"
-#include "dispatcher/services/plan.h"
-#include "dispatcher/services/service_keeper.h"
+#include "dispatcher/hosts/grid_state.h"
+#include "dispatcher/hosts/plan.h"
+#include "dispatcher/node/service_keeper.h"
 #include "dispatcher/status/json_value.h"
+#include "dispatcher/wire/ssh_says.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

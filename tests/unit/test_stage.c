@@ -1,6 +1,6 @@
 /* Programs that are sent to a host: what they are known by, who may be at them, and when they go.
  */
-#include "dispatcher/stage/stage_dir.h"
+#include "dispatcher/node/stage_dir.h"
 #include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
@@ -110,8 +110,8 @@ TEST(file_is_read)
 
 /* --- the directory --- */
 
-/* Two agents share a directory: both write, the first one counts, and the last one removes it. */
-TEST(agents_that_share)
+/* Two nodes share a directory: both write, the first one counts, and the last one removes it. */
+TEST(nodes_that_share)
 {
     struct stage_program p;
     char part[2][STAGE_PART_NAME];
@@ -161,7 +161,7 @@ TEST(what_is_not_as_said_is_refused)
     CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
-/* By agents that were killed. */
+/* By nodes that were killed. */
 TEST(what_was_left_goes)
 {
     struct stage_program left, used, next;

@@ -1,5 +1,5 @@
 /* The watcher of a rank, with real processes. */
-#include "dispatcher/launch/watcher.h"
+#include "dispatcher/node/watcher.h"
 #include "tests/unit/refuse.h"
 #include "tests/unit/suites.h"
 
