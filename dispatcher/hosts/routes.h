@@ -1,7 +1,7 @@
 /* Ways over a grid: through which gateways one gets from a machine of one site to those of another.
  * [MPICH-V] 1: what cannot be reached directly is reached over a third place, which "works as a
  * post office". Here that is a gateway, and what is kept for an absent reader is kept by the two
- * ends: docs/architecture.md, "Sites". Pure: no I/O. */
+ * ends: docs/grid.md. Pure: no I/O. */
 #ifndef DISPATCHER_ROUTES_H
 #define DISPATCHER_ROUTES_H
 
