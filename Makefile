@@ -339,8 +339,8 @@ build/fuzz/fuzz_journal: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_jo
 	$(addprefix dispatcher/status/,json_value.c log_document.c table.c) relay/log_dir.c relay/disk.c common/workers.c)
 build/fuzz/fuzz_job_state: $(call fuzz_objects,dispatcher/state/job_state.c)
 build/fuzz/fuzz_image_index: $(call fuzz_objects,ckptsrv/index.c)
-build/fuzz/fuzz_ckptsrv: $(call fuzz_objects,$(addprefix ckptsrv/,door.c index.c intake.c) tests/lib/image_maker.c)
-build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,door.c download.c fetch.c guest.c imgdir.c index.c \
+build/fuzz/fuzz_ckptsrv: $(call fuzz_objects,$(addprefix ckptsrv/,handshake.c index.c intake.c) tests/lib/image_maker.c)
+build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,handshake.c download.c fetch.c guest.c imgdir.c index.c \
 	intake.c put.c registry.c service.c units.c upload.c vault.c) tests/lib/image_maker.c)
 build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/servers/opener.c dispatcher/servers/party.c)
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)

@@ -1,7 +1,7 @@
 #include "ckptsrv/service.h"
-#include "ckptsrv/door.h"
 #include "ckptsrv/download.h"
 #include "ckptsrv/guest.h"
+#include "ckptsrv/handshake.h"
 #include "ckptsrv/upload.h"
 
 #include <poll.h>
@@ -396,7 +396,7 @@ static void recv_hello(struct session *s, const uint8_t *body)
 {
     struct cw_welcome welcome;
     struct cw_err err = {0};
-    int code = door_judge(s->service->key, s->nonce, body, &s->hello, &welcome, &err);
+    int code = handshake_judge(s->service->key, s->nonce, body, &s->hello, &welcome, &err);
 
     if (code) {
         s->hello.role = 0; /* it is nobody */

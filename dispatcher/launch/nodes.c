@@ -73,19 +73,19 @@ struct nodes {
     bool told; /* ready() */
 };
 
-static uint64_t now_of(const struct nodes *a)
+static uint64_t now_of(const struct nodes *nodes)
 {
-    return loop_now_ns(a->config.loop);
+    return loop_now_ns(nodes->config.loop);
 }
 
-static const char *name_of(const struct node *g)
+static const char *name_of(const struct node *n)
 {
-    return g->here ? "localhost" : g->of->config.hosts->host[g->host].name;
+    return n->here ? "localhost" : n->of->config.hosts->host[n->host].name;
 }
 
-static uint64_t timeout_of(const struct node *g)
+static uint64_t timeout_of(const struct node *n)
 {
-    return g->here ? LOOP_NEVER : g->of->config.timeout_ns;
+    return n->here ? LOOP_NEVER : n->of->config.timeout_ns;
 }
 
 /* --- its end --- */
@@ -96,84 +96,84 @@ static void close_way(struct way *way)
     node_child_kill(&way->child);
 }
 
-static struct way *other_way(struct node *g)
+static struct way *other_way(struct node *n)
 {
-    return &g->way[g->now == &g->way[0]];
+    return &n->way[n->now == &n->way[0]];
 }
 
-static void set_mux(struct node *g, struct mux *mux)
+static void set_mux(struct node *n, struct mux *mux)
 {
-    g->mux = g->way[0].wire.mux = g->way[1].wire.mux = mux;
+    n->mux = n->way[0].wire.mux = n->way[1].wire.mux = mux;
 }
 
-static void let_go(struct node *g)
+static void let_go(struct node *n)
 {
-    close_way(&g->way[0]);
-    close_way(&g->way[1]);
-    g->of->starting -= g->state == NODE_STARTING;
-    g->state = NODE_GONE;
+    close_way(&n->way[0]);
+    close_way(&n->way[1]);
+    n->of->starting -= n->state == NODE_STARTING;
+    n->state = NODE_GONE;
 }
 
 /* The one before ends by itself within the timeout. */
-static void try_to_return(struct node *g)
+static void try_to_return(struct node *n)
 {
-    struct nodes *a = g->of;
-    uint64_t pause_ns = g->here ? 0 : a->config.timeout_ns;
+    struct nodes *nodes = n->of;
+    uint64_t pause_ns = n->here ? 0 : nodes->config.timeout_ns;
 
-    g->state = g->returns++ < NODES_RETURNS_MAX && !a->ending ? NODE_AWAY : NODE_GONE;
+    n->state = n->returns++ < NODES_RETURNS_MAX && !nodes->ending ? NODE_AWAY : NODE_GONE;
     if (pause_ns < NODES_RETURN_MIN_NS)
         pause_ns = NODES_RETURN_MIN_NS;
-    for (uint32_t i = 1; i < g->returns && pause_ns < NODES_RETURN_MAX_NS; i++)
+    for (uint32_t i = 1; i < n->returns && pause_ns < NODES_RETURN_MAX_NS; i++)
         pause_ns *= 2;
-    g->try_ns = now_of(a) + pause_ns;
+    n->try_ns = now_of(nodes) + pause_ns;
 }
 
-static void fail(struct node *g, struct cw_err *err)
+static void fail(struct node *n, struct cw_err *err)
 {
-    struct nodes *a = g->of;
+    struct nodes *nodes = n->of;
 
-    let_go(g);
-    g->silent = false;
-    cw_err_wrap(err, "host %s", name_of(g));
-    if (g->returns)
-        try_to_return(g);
-    if (a->ending || a->failed || g->returns)
+    let_go(n);
+    n->silent = false;
+    cw_err_wrap(err, "host %s", name_of(n));
+    if (n->returns)
+        try_to_return(n);
+    if (nodes->ending || nodes->failed || n->returns)
         return;
-    a->failed = true;
-    a->config.events->failed(a->config.ctx, g->host, err);
+    nodes->failed = true;
+    nodes->config.events->failed(nodes->config.ctx, n->host, err);
 }
 
-static void tell_users_lost(struct nodes *a, uint32_t host)
+static void tell_users_lost(struct nodes *nodes, uint32_t host)
 {
-    for (uint32_t i = 0; i < a->users; i++)
-        a->user[i].ops->lost(a->user[i].ctx, host);
+    for (uint32_t i = 0; i < nodes->users; i++)
+        nodes->user[i].ops->lost(nodes->user[i].ctx, host);
 }
 
-static void lose(struct node *g, struct cw_err *err)
+static void lose(struct node *n, struct cw_err *err)
 {
-    struct nodes *a = g->of;
+    struct nodes *nodes = n->of;
 
-    let_go(g);
-    g->silent = false;
-    cw_err_wrap(err, "host %s", name_of(g));
-    tell_users_lost(a, g->host);
-    mux_free(g->mux);
-    set_mux(g, NULL);
-    try_to_return(g);
-    if (!a->ending)
-        a->config.events->lost(a->config.ctx, g->host, err);
+    let_go(n);
+    n->silent = false;
+    cw_err_wrap(err, "host %s", name_of(n));
+    tell_users_lost(nodes, n->host);
+    mux_free(n->mux);
+    set_mux(n, NULL);
+    try_to_return(n);
+    if (!nodes->ending)
+        nodes->config.events->lost(nodes->config.ctx, n->host, err);
 }
 
 /* --- the session --- */
 
 static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, struct cw_err *err)
 {
-    struct node *g = ctx;
-    struct nodes *a = g->of;
+    struct node *n = ctx;
+    struct nodes *nodes = n->of;
 
-    for (uint32_t i = 0; i < a->users; i++)
-        if (type >= a->user[i].ops->first && type <= a->user[i].ops->last)
-            return a->user[i].ops->frame(a->user[i].ctx, g->host, type, body, size, err);
+    for (uint32_t i = 0; i < nodes->users; i++)
+        if (type >= nodes->user[i].ops->first && type <= nodes->user[i].ops->last)
+            return nodes->user[i].ops->frame(nodes->user[i].ctx, n->host, type, body, size, err);
     return cw_err_set(err, CW_EPROTO,
                       "its node sends a frame of the type %u, which nothing was "
                       "ordered for",
@@ -199,88 +199,88 @@ static uint64_t stack_limit(void)
 
 static void greet(struct way *way, struct cw_err *err)
 {
-    const struct node *g = way->of;
-    const struct nodes_config *config = &g->of->config;
+    const struct node *n = way->of;
+    const struct nodes_config *config = &n->of->config;
     uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
     struct greeting_open open = {.protocol = GREETING_PROTOCOL,
                                  .version = CAUSEWAY_VERSION,
                                  .ranks = config->ranks,
-                                 .timeout_ns = timeout_of(g),
+                                 .timeout_ns = timeout_of(n),
                                  .alive_period_ns = config->alive_period_ns,
                                  .stack_bytes = stack_limit()};
     struct greeting_attach attach = {.protocol = GREETING_PROTOCOL};
     size_t size;
 
     memcpy(open.job, config->job_id, CW_ID_SIZE);
-    memcpy(open.key, g->of->keys[g->host], CW_KEY_SIZE);
+    memcpy(open.key, n->of->keys[n->host], CW_KEY_SIZE);
     memcpy(attach.key, open.key, CW_KEY_SIZE);
-    if (g->mux)
-        attach.received = mux_received(g->mux);
-    size = g->mux ? greeting_put_attach(bytes, &attach) : greeting_put_open(bytes, &open);
+    if (n->mux)
+        attach.received = mux_received(n->mux);
+    size = n->mux ? greeting_put_attach(bytes, &attach) : greeting_put_open(bytes, &open);
     wire_greet(&way->wire, bytes, size, err);
     sodium_memzero(&open, sizeof(open));
     sodium_memzero(&attach, sizeof(attach));
     sodium_memzero(bytes, sizeof(bytes));
 }
 
-static int take_hello(struct node *g, const uint8_t *body, size_t size, struct cw_err *err)
+static int take_hello(struct node *n, const uint8_t *body, size_t size, struct cw_err *err)
 {
-    struct nodes *a = g->of;
+    struct nodes *nodes = n->of;
 
-    if (!greeting_get_hello(body, size, &g->facts))
+    if (!greeting_get_hello(body, size, &n->facts))
         return cw_err_set(err, CW_EPROTO, "its node answers something that makes no sense");
-    if (g->facts.protocol != GREETING_PROTOCOL || strcmp(g->facts.version, CAUSEWAY_VERSION) != 0)
+    if (n->facts.protocol != GREETING_PROTOCOL || strcmp(n->facts.version, CAUSEWAY_VERSION) != 0)
         return cw_err_set(err, CW_EINVAL,
                           "it has Causeway %s (nodes' protocol %u), and here is Causeway %s "
                           "(protocol %u): install the same version on all hosts",
-                          g->facts.version, g->facts.protocol, CAUSEWAY_VERSION, GREETING_PROTOCOL);
-    set_mux(g, mux_new(&mux_ops, g, err));
-    if (!g->mux || mux_connect(g->mux, 0, err) < 0)
+                          n->facts.version, n->facts.protocol, CAUSEWAY_VERSION, GREETING_PROTOCOL);
+    set_mux(n, mux_new(&mux_ops, n, err));
+    if (!n->mux || mux_connect(n->mux, 0, err) < 0)
         return err->code;
-    wire_begin(&g->now->wire);
-    g->state = NODE_THERE;
-    g->heard_ns = now_of(a);
-    a->starting--;
-    if (g->returns == 0)
-        a->ready++;
+    wire_begin(&n->now->wire);
+    n->state = NODE_THERE;
+    n->heard_ns = now_of(nodes);
+    nodes->starting--;
+    if (n->returns == 0)
+        nodes->ready++;
     else
-        a->config.events->back(a->config.ctx, g->host);
-    g->returns = 0;
-    loop_timer_set(&a->timer, now_of(a));
+        nodes->config.events->back(nodes->config.ctx, n->host);
+    n->returns = 0;
+    loop_timer_set(&nodes->timer, now_of(nodes));
     return CW_OK;
 }
 
 /* The session goes on over this way. */
 static int take_attached(struct way *way, const uint8_t *body, size_t size, struct cw_err *err)
 {
-    struct node *g = way->of;
-    struct nodes *a = g->of;
+    struct node *n = way->of;
+    struct nodes *nodes = n->of;
     struct greeting_attached attached;
 
     if (!greeting_get_attached(body, size, &attached))
         return cw_err_set(err, CW_EPROTO, "its node answers something that makes no sense");
-    close_way(g->now);
-    g->now = way;
-    if (mux_connect(g->mux, attached.received, err) < 0 ||
-        mux_expect(g->mux, attached.from, err) < 0)
+    close_way(n->now);
+    n->now = way;
+    if (mux_connect(n->mux, attached.received, err) < 0 ||
+        mux_expect(n->mux, attached.from, err) < 0)
         return err->code;
     wire_begin(&way->wire);
-    g->state = NODE_THERE;
-    g->heard_ns = now_of(a);
-    g->trying = false;
-    a->config.events->resumed(a->config.ctx, g->host);
+    n->state = NODE_THERE;
+    n->heard_ns = now_of(nodes);
+    n->trying = false;
+    nodes->config.events->resumed(nodes->config.ctx, n->host);
     return CW_OK;
 }
 
 static int take_greeting(struct way *way, enum greeting_type type, size_t size, struct cw_err *err)
 {
-    struct node *g = way->of;
+    struct node *n = way->of;
     const uint8_t *body = way->greeting.bytes + GREETING_HEADER;
     char why[GREETING_TEXT_MAX + 1];
 
-    if (type == GREETING_HELLO && !g->mux)
-        return take_hello(g, body, size, err);
-    if (type == GREETING_ATTACHED && g->mux)
+    if (type == GREETING_HELLO && !n->mux)
+        return take_hello(n, body, size, err);
+    if (type == GREETING_ATTACHED && n->mux)
         return take_attached(way, body, size, err);
     if (type == GREETING_REFUSED && greeting_get_refused(body, size, why))
         return cw_err_set(err, CW_EAUTH, "%s", why);
@@ -306,120 +306,120 @@ static long on_greeting(void *ctx, const uint8_t *bytes, size_t size, struct cw_
 
 /* --- connections --- */
 
-static const char *node_program(const struct node *g)
+static const char *node_program(const struct node *n)
 {
-    const char *own = g->here ? g->of->config.own : g->of->config.hosts->host[g->host].causeway;
+    const char *own = n->here ? n->of->config.own : n->of->config.hosts->host[n->host].causeway;
 
-    return own ? own : g->of->causeway;
+    return own ? own : n->of->causeway;
 }
 
-static const char *launcher_of(const struct node *g)
+static const char *launcher_of(const struct node *n)
 {
-    return g->here ? "ssh" : g->of->config.launcher;
+    return n->here ? "ssh" : n->of->config.launcher;
 }
 
 /* The launcher has more to say than that its connection ended: it is given time for that. */
-static void explain_later(struct node *g, const struct cw_err *err)
+static void explain_later(struct node *n, const struct cw_err *err)
 {
-    g->why = *err;
+    n->why = *err;
     if (err->code != CW_ECLOSED && err->code != CW_ESYS) {
-        fail(g, &g->why);
+        fail(n, &n->why);
         return;
     }
-    g->explain_ns = now_of(g->of) + NODES_EXPLAIN_NS;
-    if (g->now->child.pid == 0)
-        g->explain_ns = now_of(g->of);
-    loop_timer_hasten(&g->of->timer, g->explain_ns);
+    n->explain_ns = now_of(n->of) + NODES_EXPLAIN_NS;
+    if (n->now->child.pid == 0)
+        n->explain_ns = now_of(n->of);
+    loop_timer_hasten(&n->of->timer, n->explain_ns);
 }
 
 /* A busy sshd has ended the connection: another one is tried in a while, not all at once. */
-static bool try_again(struct node *g)
+static bool try_again(struct node *n)
 {
-    uint64_t pause_ns = NODES_DROP_PAUSE_NS << g->drops;
+    uint64_t pause_ns = NODES_DROP_PAUSE_NS << n->drops;
 
-    if (g->drops == NODES_DROPS_MAX || g->of->ending || !node_child_was_dropped(&g->now->child))
+    if (n->drops == NODES_DROPS_MAX || n->of->ending || !node_child_was_dropped(&n->now->child))
         return false;
-    g->drops++;
+    n->drops++;
     if (pause_ns > NODES_DROP_PAUSE_MAX_NS)
         pause_ns = NODES_DROP_PAUSE_MAX_NS;
-    close_way(g->now);
-    g->explain_ns = 0;
-    g->again_ns = now_of(g->of) + pause_ns + pause_ns / 8 * (g->host % 8);
-    loop_timer_hasten(&g->of->timer, g->again_ns);
+    close_way(n->now);
+    n->explain_ns = 0;
+    n->again_ns = now_of(n->of) + pause_ns + pause_ns / 8 * (n->host % 8);
+    loop_timer_hasten(&n->of->timer, n->again_ns);
     return true;
 }
 
-static void explain(struct node *g)
+static void explain(struct node *n)
 {
     char said[CW_ERR_TEXT_MAX / 2];
     char noise[MARKER_NOISE_KEPT + 1];
     struct cw_err err;
 
-    if (try_again(g))
+    if (try_again(n))
         return;
-    node_child_why(&g->now->child, said, sizeof(said));
-    marker_noise(&g->now->greeting.marker, noise, sizeof(noise));
+    node_child_why(&n->now->child, said, sizeof(said));
+    marker_noise(&n->now->greeting.marker, noise, sizeof(noise));
     cw_err_set(&err, CW_ESYS, "no node could be started by %s: %s%s%s%s; try: %s %s %s --version",
-               launcher_of(g), said[0] ? said : g->why.text,
+               launcher_of(n), said[0] ? said : n->why.text,
                noise[0] ? " (on its standard output came: \"" : "", noise, noise[0] ? "\")" : "",
-               launcher_of(g), name_of(g), node_program(g));
-    fail(g, &err);
+               launcher_of(n), name_of(n), node_program(n));
+    fail(n, &err);
 }
 
-static void note_heard(struct node *g)
+static void note_heard(struct node *n)
 {
-    if (g->now->wire.heard_ns > g->heard_ns)
-        g->heard_ns = g->now->wire.heard_ns;
+    if (n->now->wire.heard_ns > n->heard_ns)
+        n->heard_ns = n->now->wire.heard_ns;
 }
 
 /* A try over the other way that has begun goes on. */
-static void suspend(struct node *g, const struct cw_err *err)
+static void suspend(struct node *n, const struct cw_err *err)
 {
-    struct nodes *a = g->of;
+    struct nodes *nodes = n->of;
 
-    note_heard(g);
-    close_way(g->now);
-    g->state = NODE_SUSPENDED;
-    if (!g->trying) {
-        g->pause_ns = NODES_PAUSE_MIN_NS;
-        g->try_ns = now_of(a);
-        loop_timer_hasten(&a->timer, g->try_ns);
+    note_heard(n);
+    close_way(n->now);
+    n->state = NODE_SUSPENDED;
+    if (!n->trying) {
+        n->pause_ns = NODES_PAUSE_MIN_NS;
+        n->try_ns = now_of(nodes);
+        loop_timer_hasten(&nodes->timer, n->try_ns);
     }
-    a->config.events->suspended(a->config.ctx, g->host, err);
+    nodes->config.events->suspended(nodes->config.ctx, n->host, err);
 }
 
-static void try_later(struct node *g)
+static void try_later(struct node *n)
 {
-    struct nodes *a = g->of;
+    struct nodes *nodes = n->of;
 
-    close_way(other_way(g));
-    g->trying = false;
-    g->try_ns = now_of(a) + g->pause_ns;
-    g->pause_ns = 2 * g->pause_ns < NODES_PAUSE_MAX_NS ? 2 * g->pause_ns : NODES_PAUSE_MAX_NS;
-    loop_timer_hasten(&a->timer, g->try_ns);
+    close_way(other_way(n));
+    n->trying = false;
+    n->try_ns = now_of(nodes) + n->pause_ns;
+    n->pause_ns = 2 * n->pause_ns < NODES_PAUSE_MAX_NS ? 2 * n->pause_ns : NODES_PAUSE_MAX_NS;
+    loop_timer_hasten(&nodes->timer, n->try_ns);
 }
 
-static bool may_resume(const struct node *g, const struct cw_err *err)
+static bool may_resume(const struct node *n, const struct cw_err *err)
 {
-    return !g->here && (err->code == CW_ECLOSED || err->code == CW_ESYS);
+    return !n->here && (err->code == CW_ECLOSED || err->code == CW_ESYS);
 }
 
 static void on_broke(void *ctx, const struct cw_err *err)
 {
     struct way *way = ctx;
-    struct node *g = way->of;
+    struct node *n = way->of;
     struct cw_err why = *err;
 
-    if (g->state == NODE_STARTING)
-        explain_later(g, err);
-    else if (g->of->ending && way == g->now)
-        lose(g, &why);
-    else if (way != g->now && err->code != CW_EAUTH)
-        try_later(g);
-    else if (!may_resume(g, err))
-        lose(g, &why);
+    if (n->state == NODE_STARTING)
+        explain_later(n, err);
+    else if (n->of->ending && way == n->now)
+        lose(n, &why);
+    else if (way != n->now && err->code != CW_EAUTH)
+        try_later(n);
+    else if (!may_resume(n, err))
+        lose(n, &why);
     else
-        suspend(g, err);
+        suspend(n, err);
 }
 
 static const struct wire_ops wire_ops = {on_greeting, on_broke};
@@ -427,12 +427,12 @@ static const struct wire_ops wire_ops = {on_greeting, on_broke};
 /* Each of many tries in vain may say the same. */
 static bool on_said(void *ctx, const char *line)
 {
-    struct node *g = ((struct way *)ctx)->of;
+    struct node *n = ((struct way *)ctx)->of;
 
-    if (strcmp(g->said, line) == 0)
+    if (strcmp(n->said, line) == 0)
         return true;
-    snprintf(g->said, sizeof(g->said), "%s", line);
-    g->of->config.events->said(g->of->config.ctx, g->host, line);
+    snprintf(n->said, sizeof(n->said), "%s", line);
+    n->of->config.events->said(n->of->config.ctx, n->host, line);
     return true;
 }
 
@@ -440,27 +440,27 @@ static bool on_said(void *ctx, const char *line)
 static int connect_by(struct way *way, struct cw_err *err)
 {
     static struct launch_command command;
-    const struct node *g = way->of;
-    const struct nodes *a = g->of;
-    uint64_t connect_s = a->config.timeout_ns / 1000000000 + 1;
+    const struct node *n = way->of;
+    const struct nodes *nodes = n->of;
+    uint64_t connect_s = nodes->config.timeout_ns / 1000000000 + 1;
     const char *first[] = {"node", NULL};
-    const char *again[] = {"node", "--attach", g->facts.dir, NULL};
+    const char *again[] = {"node", "--attach", n->facts.dir, NULL};
     char kept[64];
     const char *here[] = {"node", "--here", kept, NULL};
-    struct launch_command_config config = {.launcher = launcher_of(g),
-                                           .args = a->config.launcher_args,
-                                           .host = name_of(g),
-                                           .own_host = a->own_host,
-                                           .causeway = node_program(g),
-                                           .words = g->mux ? again : first};
+    struct launch_command_config config = {.launcher = launcher_of(n),
+                                           .args = nodes->config.launcher_args,
+                                           .host = name_of(n),
+                                           .own_host = nodes->own_host,
+                                           .causeway = node_program(n),
+                                           .words = n->mux ? again : first};
     int in_fd, out_fd;
 
-    snprintf(kept, sizeof(kept), "%d,%d,%d", a->config.kept_fds[0], a->config.kept_fds[1],
-             a->config.kept_fds[2]);
-    if (g->here)
+    snprintf(kept, sizeof(kept), "%d,%d,%d", nodes->config.kept_fds[0], nodes->config.kept_fds[1],
+             nodes->config.kept_fds[2]);
+    if (n->here)
         config.words = here;
     config.connect_s = NODES_CONNECT_MAX_S;
-    if (g->mux && connect_s < config.connect_s)
+    if (n->mux && connect_s < config.connect_s)
         config.connect_s = (uint32_t)connect_s;
     greeting_init(&way->greeting, true);
     if (launch_command_make(&command, &config, err) < 0 ||
@@ -471,147 +471,149 @@ static int connect_by(struct way *way, struct cw_err *err)
 
 /* --- what is due --- */
 
-static void connect_first(struct node *g)
+static void connect_first(struct node *n)
 {
     struct cw_err err = {0};
 
-    g->explain_ns = g->again_ns = 0;
-    g->until_ns = now_of(g->of) + NODES_START_NS;
-    if (connect_by(g->now, &err) < 0)
-        fail(g, &err);
+    n->explain_ns = n->again_ns = 0;
+    n->until_ns = now_of(n->of) + NODES_START_NS;
+    if (connect_by(n->now, &err) < 0)
+        fail(n, &err);
 }
 
-static void start(struct node *g)
+static void start(struct node *n)
 {
-    g->trying = false;
-    g->drops = 0;
-    g->state = NODE_STARTING;
-    g->of->starting++;
-    connect_first(g);
+    n->trying = false;
+    n->drops = 0;
+    n->state = NODE_STARTING;
+    n->of->starting++;
+    connect_first(n);
 }
 
-static void look_at_start(struct node *g)
+static void look_at_start(struct node *n)
 {
-    struct nodes *a = g->of;
+    struct nodes *nodes = n->of;
     struct cw_err err;
 
-    if (g->again_ns) {
-        if (g->again_ns <= now_of(a))
-            connect_first(g);
+    if (n->again_ns) {
+        if (n->again_ns <= now_of(nodes))
+            connect_first(n);
         return;
     }
-    if (g->explain_ns && (g->explain_ns <= now_of(a) || g->now->child.pid == 0))
-        explain(g);
-    else if (g->until_ns <= now_of(a) && !g->explain_ns)
-        explain_later(g, (cw_err_set(&err, CW_ECLOSED, "it does not answer within %d s",
+    if (n->explain_ns && (n->explain_ns <= now_of(nodes) || n->now->child.pid == 0))
+        explain(n);
+    else if (n->until_ns <= now_of(nodes) && !n->explain_ns)
+        explain_later(n, (cw_err_set(&err, CW_ECLOSED, "it does not answer within %d s",
                                      (int)(NODES_START_NS / 1000000000)),
                           &err));
 }
 
 /* One that does not come to its end may be slow: it has half of the timeout. */
-static void try_other_way(struct node *g)
+static void try_other_way(struct node *n)
 {
-    struct nodes *a = g->of;
+    struct nodes *nodes = n->of;
     struct cw_err err;
 
-    if (g->try_ns > now_of(a))
+    if (n->try_ns > now_of(nodes))
         return;
-    if (g->trying) {
-        try_later(g);
+    if (n->trying) {
+        try_later(n);
         return;
     }
-    g->trying = true;
-    g->try_ns = now_of(a) + a->config.timeout_ns / 2;
-    if (connect_by(other_way(g), &err) < 0)
-        try_later(g);
+    n->trying = true;
+    n->try_ns = now_of(nodes) + nodes->config.timeout_ns / 2;
+    if (connect_by(other_way(n), &err) < 0)
+        try_later(n);
 }
 
 /* Where nothing comes any more the connection may be broken without a word, or slow: both ways are
  * tried, and the first one is good. */
-static void look_at_session(struct node *g)
+static void look_at_session(struct node *n)
 {
-    struct nodes *a = g->of;
+    struct nodes *nodes = n->of;
 
-    if (g->here)
+    if (n->here)
         return;
-    note_heard(g);
-    mux_ping(g->mux);
-    if (now_of(a) - g->heard_ns > NODES_SILENCE * a->period_ns) {
-        try_other_way(g);
-    } else if (g->trying) {
-        close_way(other_way(g));
-        g->trying = false;
+    note_heard(n);
+    mux_ping(n->mux);
+    if (now_of(nodes) - n->heard_ns > NODES_SILENCE * nodes->period_ns) {
+        try_other_way(n);
+    } else if (n->trying) {
+        close_way(other_way(n));
+        n->trying = false;
     } else {
-        g->pause_ns = NODES_PAUSE_MIN_NS;
-        g->try_ns = 0;
+        n->pause_ns = NODES_PAUSE_MIN_NS;
+        n->try_ns = 0;
     }
 }
 
-static void look_at_silence(struct node *g)
+static void look_at_silence(struct node *n)
 {
-    struct nodes *a = g->of;
-    bool silent = now_of(a) - g->heard_ns > NODES_SILENCE * a->period_ns || g->state != NODE_THERE;
+    struct nodes *nodes = n->of;
+    bool silent =
+        now_of(nodes) - n->heard_ns > NODES_SILENCE * nodes->period_ns || n->state != NODE_THERE;
     struct cw_err err;
 
-    if (g->here)
+    if (n->here)
         return;
-    if (silent != g->silent)
-        a->config.events->silent(a->config.ctx, g->host, silent);
-    g->silent = silent;
-    if (now_of(a) - g->heard_ns <= a->config.timeout_ns)
+    if (silent != n->silent)
+        nodes->config.events->silent(nodes->config.ctx, n->host, silent);
+    n->silent = silent;
+    if (now_of(nodes) - n->heard_ns <= nodes->config.timeout_ns)
         return;
     cw_err_set(&err, CW_ETIME, "nothing was heard of it for %.1f s (--host-timeout)",
-               (double)(now_of(a) - g->heard_ns) / 1e9);
-    lose(g, &err);
+               (double)(now_of(nodes) - n->heard_ns) / 1e9);
+    lose(n, &err);
 }
 
-static uint64_t next_look(const struct nodes *a)
+static uint64_t next_look(const struct nodes *nodes)
 {
-    uint64_t at_ns = now_of(a) + a->period_ns;
+    uint64_t at_ns = now_of(nodes) + nodes->period_ns;
 
-    for (uint32_t i = 0; i < a->count; i++) {
-        const struct node *g = &a->node[i];
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        const struct node *n = &nodes->node[i];
 
-        if ((g->state == NODE_SUSPENDED || g->state == NODE_AWAY || g->trying) && g->try_ns < at_ns)
-            at_ns = g->try_ns;
-        if (g->state == NODE_STARTING && g->explain_ns && g->explain_ns < at_ns)
-            at_ns = g->explain_ns;
-        if (g->state == NODE_STARTING && g->again_ns && g->again_ns < at_ns)
-            at_ns = g->again_ns;
+        if ((n->state == NODE_SUSPENDED || n->state == NODE_AWAY || n->trying) && n->try_ns < at_ns)
+            at_ns = n->try_ns;
+        if (n->state == NODE_STARTING && n->explain_ns && n->explain_ns < at_ns)
+            at_ns = n->explain_ns;
+        if (n->state == NODE_STARTING && n->again_ns && n->again_ns < at_ns)
+            at_ns = n->again_ns;
     }
     return at_ns;
 }
 
-static void advance(struct nodes *a)
+static void advance(struct nodes *nodes)
 {
-    while (!a->failed && !a->ending && a->next < a->count && a->starting < NODES_STARTS_MAX)
-        start(&a->node[a->next++]);
+    while (!nodes->failed && !nodes->ending && nodes->next < nodes->count &&
+           nodes->starting < NODES_STARTS_MAX)
+        start(&nodes->node[nodes->next++]);
 }
 
 static void on_timer(void *ctx)
 {
-    struct nodes *a = ctx;
+    struct nodes *nodes = ctx;
 
-    advance(a);
-    for (uint32_t i = 0; i < a->count; i++) {
-        struct node *g = &a->node[i];
+    advance(nodes);
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        struct node *n = &nodes->node[i];
 
-        if (g->state == NODE_STARTING)
-            look_at_start(g);
-        else if (g->state == NODE_THERE)
-            look_at_session(g);
-        else if (g->state == NODE_SUSPENDED)
-            try_other_way(g);
-        else if (g->state == NODE_AWAY && g->try_ns <= now_of(a) && !a->ending &&
-                 a->starting < NODES_STARTS_MAX)
-            start(g);
-        if (g->state == NODE_THERE || g->state == NODE_SUSPENDED)
-            look_at_silence(g);
+        if (n->state == NODE_STARTING)
+            look_at_start(n);
+        else if (n->state == NODE_THERE)
+            look_at_session(n);
+        else if (n->state == NODE_SUSPENDED)
+            try_other_way(n);
+        else if (n->state == NODE_AWAY && n->try_ns <= now_of(nodes) && !nodes->ending &&
+                 nodes->starting < NODES_STARTS_MAX)
+            start(n);
+        if (n->state == NODE_THERE || n->state == NODE_SUSPENDED)
+            look_at_silence(n);
     }
-    loop_timer_set(&a->timer, next_look(a));
-    if (!a->told && a->ready == a->count && !a->failed) {
-        a->told = true;
-        a->config.events->ready(a->config.ctx);
+    loop_timer_set(&nodes->timer, next_look(nodes));
+    if (!nodes->told && nodes->ready == nodes->count && !nodes->failed) {
+        nodes->told = true;
+        nodes->config.events->ready(nodes->config.ctx);
     }
 }
 
@@ -620,194 +622,194 @@ static void on_timer(void *ctx)
 struct nodes *nodes_new(const struct nodes_config *config, struct cw_err *err)
 {
     uint32_t count = config->hosts->count + 1;
-    struct nodes *a = calloc(1, sizeof(*a));
+    struct nodes *nodes = calloc(1, sizeof(*nodes));
     ssize_t n;
 
-    if (a) {
-        a->config = *config;
-        a->count = config->own ? count : count - 1;
-        a->node = calloc(count, sizeof(*a->node));
-        a->keys = cw_secret_alloc(count * sizeof(*a->keys));
+    if (nodes) {
+        nodes->config = *config;
+        nodes->count = config->own ? count : count - 1;
+        nodes->node = calloc(count, sizeof(*nodes->node));
+        nodes->keys = cw_secret_alloc(count * sizeof(*nodes->keys));
     }
-    if (!a || !a->node || !a->keys) {
-        if (a)
-            cw_secret_free(a->keys, count * sizeof(*a->keys));
-        if (a)
-            free(a->node);
-        free(a);
+    if (!nodes || !nodes->node || !nodes->keys) {
+        if (nodes)
+            cw_secret_free(nodes->keys, count * sizeof(*nodes->keys));
+        if (nodes)
+            free(nodes->node);
+        free(nodes);
         cw_err_set(err, CW_ENOMEM, "no memory for %u hosts", count);
         return NULL;
     }
-    n = readlink("/proc/self/exe", a->causeway, sizeof(a->causeway) - 1);
-    a->causeway[n > 0 ? n : 0] = '\0';
+    n = readlink("/proc/self/exe", nodes->causeway, sizeof(nodes->causeway) - 1);
+    nodes->causeway[n > 0 ? n : 0] = '\0';
     if (config->causeway)
-        snprintf(a->causeway, sizeof(a->causeway), "%s", config->causeway);
-    gethostname(a->own_host, sizeof(a->own_host) - 1);
-    a->period_ns = a->config.timeout_ns / NODES_PERIODS;
-    if (a->period_ns > NODES_PERIOD_MAX_NS)
-        a->period_ns = NODES_PERIOD_MAX_NS;
-    randombytes_buf(a->keys, count * sizeof(*a->keys));
+        snprintf(nodes->causeway, sizeof(nodes->causeway), "%s", config->causeway);
+    gethostname(nodes->own_host, sizeof(nodes->own_host) - 1);
+    nodes->period_ns = nodes->config.timeout_ns / NODES_PERIODS;
+    if (nodes->period_ns > NODES_PERIOD_MAX_NS)
+        nodes->period_ns = NODES_PERIOD_MAX_NS;
+    randombytes_buf(nodes->keys, count * sizeof(*nodes->keys));
     for (uint32_t i = 0; i < count; i++) {
-        struct node *g = &a->node[i];
+        struct node *n = &nodes->node[i];
 
-        g->of = a;
-        g->host = i;
-        g->here = i == config->hosts->count;
-        g->now = &g->way[0];
+        n->of = nodes;
+        n->host = i;
+        n->here = i == config->hosts->count;
+        n->now = &n->way[0];
         for (int j = 0; j < 2; j++) {
-            g->way[j].of = g;
-            wire_init(&g->way[j].wire, config->loop, &wire_ops, &g->way[j]);
-            node_child_init(&g->way[j].child, config->loop, on_said, &g->way[j]);
-            g->way[j].child.here = g->here;
-            if (g->here)
-                memcpy(g->way[j].child.kept_fds, config->kept_fds, sizeof(config->kept_fds));
+            n->way[j].of = n;
+            wire_init(&n->way[j].wire, config->loop, &wire_ops, &n->way[j]);
+            node_child_init(&n->way[j].child, config->loop, on_said, &n->way[j]);
+            n->way[j].child.here = n->here;
+            if (n->here)
+                memcpy(n->way[j].child.kept_fds, config->kept_fds, sizeof(config->kept_fds));
         }
     }
-    loop_timer_add(config->loop, &a->timer, on_timer, a);
-    return a;
+    loop_timer_add(config->loop, &nodes->timer, on_timer, nodes);
+    return nodes;
 }
 
-void nodes_free(struct nodes *a)
+void nodes_free(struct nodes *nodes)
 {
-    if (!a)
+    if (!nodes)
         return;
-    a->ending = true;
-    for (uint32_t i = 0; i < a->count; i++) {
-        if (a->node[i].mux)
-            tell_users_lost(a, i);
-        let_go(&a->node[i]);
-        mux_free(a->node[i].mux);
+    nodes->ending = true;
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        if (nodes->node[i].mux)
+            tell_users_lost(nodes, i);
+        let_go(&nodes->node[i]);
+        mux_free(nodes->node[i].mux);
     }
-    for (uint32_t i = 0; i < a->users; i++)
-        if (a->user[i].ops->over)
-            a->user[i].ops->over(a->user[i].ctx);
-    for (uint32_t i = 0; i < nodes_count(a); i++)
+    for (uint32_t i = 0; i < nodes->users; i++)
+        if (nodes->user[i].ops->over)
+            nodes->user[i].ops->over(nodes->user[i].ctx);
+    for (uint32_t i = 0; i < nodes_count(nodes); i++)
         for (int j = 0; j < 2; j++)
-            wire_end(&a->node[i].way[j].wire);
-    loop_timer_remove(&a->timer);
-    cw_secret_free(a->keys, nodes_count(a) * sizeof(*a->keys));
-    free(a->node);
-    free(a);
+            wire_end(&nodes->node[i].way[j].wire);
+    loop_timer_remove(&nodes->timer);
+    cw_secret_free(nodes->keys, nodes_count(nodes) * sizeof(*nodes->keys));
+    free(nodes->node);
+    free(nodes);
 }
 
-void nodes_add_user(struct nodes *a, const struct nodes_user *user, void *ctx)
+void nodes_add_user(struct nodes *nodes, const struct nodes_user *user, void *ctx)
 {
-    assert(a->users < NODES_USERS);
-    a->user[a->users].ops = user;
-    a->user[a->users++].ctx = ctx;
+    assert(nodes->users < NODES_USERS);
+    nodes->user[nodes->users].ops = user;
+    nodes->user[nodes->users++].ctx = ctx;
 }
 
-void nodes_open(struct nodes *a)
+void nodes_open(struct nodes *nodes)
 {
-    loop_timer_set(&a->timer, 0);
+    loop_timer_set(&nodes->timer, 0);
 }
 
 /* From this one on. */
-static bool any_left(const struct nodes *a, uint32_t first)
+static bool any_left(const struct nodes *nodes, uint32_t first)
 {
-    for (uint32_t i = first; i < a->count; i++)
-        if (a->node[i].mux)
+    for (uint32_t i = first; i < nodes->count; i++)
+        if (nodes->node[i].mux)
             return true;
     return false;
 }
 
 /* One that has not greeted yet ends with its connection. */
-void nodes_end(struct nodes *a)
+void nodes_end(struct nodes *nodes)
 {
     uint64_t began_ns;
     struct cw_err err;
 
-    if (!a || a->ending)
+    if (!nodes || nodes->ending)
         return;
-    a->ending = true;
-    for (uint32_t i = 0; i < a->count; i++)
-        if (a->node[i].state == NODE_STARTING) {
-            let_go(&a->node[i]);
-        } else if (a->node[i].mux) {
-            mux_send(a->node[i].mux, NODE_END, NULL, 0, &err);
-            if (a->node[i].state == NODE_THERE)
-                wire_finish(&a->node[i].now->wire);
+    nodes->ending = true;
+    for (uint32_t i = 0; i < nodes->count; i++)
+        if (nodes->node[i].state == NODE_STARTING) {
+            let_go(&nodes->node[i]);
+        } else if (nodes->node[i].mux) {
+            mux_send(nodes->node[i].mux, NODE_END, NULL, 0, &err);
+            if (nodes->node[i].state == NODE_THERE)
+                wire_finish(&nodes->node[i].now->wire);
         }
-    began_ns = loop_look(a->config.loop);
-    while (any_left(a, 0) && now_of(a) < began_ns + NODES_END_NS)
-        loop_turn(a->config.loop, began_ns + NODES_END_NS);
-    while (any_left(a, nodes_here(a)) && now_of(a) < began_ns + NODES_END_OWN_NS)
-        loop_turn(a->config.loop, began_ns + NODES_END_OWN_NS);
+    began_ns = loop_look(nodes->config.loop);
+    while (any_left(nodes, 0) && now_of(nodes) < began_ns + NODES_END_NS)
+        loop_turn(nodes->config.loop, began_ns + NODES_END_NS);
+    while (any_left(nodes, nodes_here(nodes)) && now_of(nodes) < began_ns + NODES_END_OWN_NS)
+        loop_turn(nodes->config.loop, began_ns + NODES_END_OWN_NS);
 }
 
 /* --- processes --- */
 
-static struct way *way_of(const struct nodes *a, pid_t pid)
+static struct way *way_of(const struct nodes *nodes, pid_t pid)
 {
-    for (uint32_t i = 0; a && pid > 0 && i < a->count; i++)
+    for (uint32_t i = 0; nodes && pid > 0 && i < nodes->count; i++)
         for (int j = 0; j < 2; j++)
-            if (a->node[i].way[j].child.pid == pid)
-                return &a->node[i].way[j];
+            if (nodes->node[i].way[j].child.pid == pid)
+                return &nodes->node[i].way[j];
     return NULL;
 }
 
-bool nodes_has_child(const struct nodes *a, pid_t pid)
+bool nodes_has_child(const struct nodes *nodes, pid_t pid)
 {
-    return way_of(a, pid);
+    return way_of(nodes, pid);
 }
 
-bool nodes_child_ended(struct nodes *a, pid_t pid, int status)
+bool nodes_child_ended(struct nodes *nodes, pid_t pid, int status)
 {
-    struct way *way = way_of(a, pid);
+    struct way *way = way_of(nodes, pid);
 
     if (!way)
         return false;
     node_child_ended(&way->child, status);
     if (way->of->state == NODE_STARTING)
-        loop_timer_set(&a->timer, now_of(a));
+        loop_timer_set(&nodes->timer, now_of(nodes));
     return true;
 }
 
 /* --- what is told to them --- */
 
-bool nodes_is_there(const struct nodes *a, uint32_t host)
+bool nodes_is_there(const struct nodes *nodes, uint32_t host)
 {
-    return a->node[host].mux;
+    return nodes->node[host].mux;
 }
 
-struct mux *nodes_mux(struct nodes *a, uint32_t host)
+struct mux *nodes_mux(struct nodes *nodes, uint32_t host)
 {
-    return a->node[host].mux;
+    return nodes->node[host].mux;
 }
 
-int nodes_tell(struct nodes *a, uint32_t host, uint32_t type, const void *body, size_t size,
+int nodes_tell(struct nodes *nodes, uint32_t host, uint32_t type, const void *body, size_t size,
                struct cw_err *err)
 {
-    if (!a->node[host].mux)
-        return cw_err_set(err, CW_ECLOSED, "host %s is lost", nodes_name(a, host));
-    return mux_send(a->node[host].mux, type, body, size, err);
+    if (!nodes->node[host].mux)
+        return cw_err_set(err, CW_ECLOSED, "host %s is lost", nodes_name(nodes, host));
+    return mux_send(nodes->node[host].mux, type, body, size, err);
 }
 
-int nodes_tell_event(struct nodes *a, uint32_t host, uint32_t type, uint32_t of, uint32_t value,
+int nodes_tell_event(struct nodes *nodes, uint32_t host, uint32_t type, uint32_t of, uint32_t value,
                      struct cw_err *err)
 {
     struct node_event event = {.of = of, .value = value};
     uint8_t body[NODE_EVENT_MAX];
 
-    return nodes_tell(a, host, type, body, node_event_put(body, &event), err);
+    return nodes_tell(nodes, host, type, body, node_event_put(body, &event), err);
 }
 
-uint32_t nodes_here(const struct nodes *a)
+uint32_t nodes_here(const struct nodes *nodes)
 {
-    return a->config.hosts->count;
+    return nodes->config.hosts->count;
 }
 
-uint32_t nodes_count(const struct nodes *a)
+uint32_t nodes_count(const struct nodes *nodes)
 {
-    return nodes_here(a) + 1;
+    return nodes_here(nodes) + 1;
 }
 
-const char *nodes_name(const struct nodes *a, uint32_t host)
+const char *nodes_name(const struct nodes *nodes, uint32_t host)
 {
-    return name_of(&a->node[host]);
+    return name_of(&nodes->node[host]);
 }
 
-const struct greeting_hello *nodes_facts(const struct nodes *a, uint32_t host)
+const struct greeting_hello *nodes_facts(const struct nodes *nodes, uint32_t host)
 {
-    return &a->node[host].facts;
+    return &nodes->node[host].facts;
 }

@@ -1,8 +1,8 @@
 #include "dispatcher/node/node.h"
 #include "common/secret.h"
 #include "common/signals.h"
+#include "dispatcher/node/attach_socket.h"
 #include "dispatcher/node/children.h"
-#include "dispatcher/node/door.h"
 #include "dispatcher/node/facts.h"
 #include "dispatcher/node/hosted.h"
 #include "dispatcher/node/stager.h"
@@ -29,7 +29,7 @@ struct node {
     bool dir_made;
     struct wire wire;
     struct greeting greeting;
-    struct door *door;
+    struct attach_socket *attach_socket;
     struct mux *mux; /* NULL: it has no session yet */
     node_answer *answer;
     struct hosted *hosted; /* NULL: it has no job; its host is asked */
@@ -49,12 +49,12 @@ struct node {
 
 /* --- its end --- */
 
-static void end_with(struct node *a, const struct cw_err *err)
+static void end_with(struct node *n, const struct cw_err *err)
 {
-    if (a->over)
+    if (n->over)
         return;
-    a->why = *err;
-    a->over = true;
+    n->why = *err;
+    n->over = true;
 }
 
 static bool is_service(void *ctx, pid_t pid)
@@ -70,10 +70,10 @@ static bool is_connected(void *ctx)
 }
 
 /* What was begun is done to its end, also if whoever asks is gone. */
-static int give_answer(struct node *a, const uint8_t *body, size_t size, struct cw_err *err)
+static int give_answer(struct node *n, const uint8_t *body, size_t size, struct cw_err *err)
 {
     json_t *request = json_object_read(body, size, err);
-    json_t *answer = request ? a->answer(request, err) : NULL;
+    json_t *answer = request ? n->answer(request, err) : NULL;
     char *text;
 
     if (!answer)
@@ -82,7 +82,7 @@ static int give_answer(struct node *a, const uint8_t *body, size_t size, struct 
     if (!text)
         cw_err_set(err, CW_ENOMEM, "no memory for an answer");
     else
-        err->code = mux_send(a->mux, NODE_ANSWER, text, strlen(text), err);
+        err->code = mux_send(n->mux, NODE_ANSWER, text, strlen(text), err);
     free(text);
     json_decref(answer);
     json_decref(request);
@@ -91,28 +91,28 @@ static int give_answer(struct node *a, const uint8_t *body, size_t size, struct 
 
 static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, struct cw_err *err)
 {
-    struct node *a = ctx;
+    struct node *n = ctx;
     int taken;
 
-    if (!a->hosted && type == NODE_ASK)
-        return give_answer(a, body, size, err);
-    if (!a->hosted)
+    if (!n->hosted && type == NODE_ASK)
+        return give_answer(n, body, size, err);
+    if (!n->hosted)
         return cw_err_set(err, CW_EPROTO, "a frame of the type %u without a job", type);
-    taken = hosted_frame(a->hosted, type, body, size, err);
+    taken = hosted_frame(n->hosted, type, body, size, err);
     if (taken > 0 && type == NODE_CLOSE) /* and what ranks started and left behind */
-        children_kill(is_service, a);
+        children_kill(is_service, n);
     if (taken != 0)
         return taken < 0 ? taken : CW_OK;
     switch (type) {
     case NODE_STAGE:
-        return stager_take(a->stager, body, size, err);
+        return stager_take(n->stager, body, size, err);
     case NODE_UNIT_START:
-        return units_start(a->units, body, size, err);
+        return units_start(n->units, body, size, err);
     case NODE_UNIT_KILL:
-        return units_kill(a->units, body, size, err);
+        return units_kill(n->units, body, size, err);
     case NODE_END:
-        a->ending = true;
-        wire_hold(&a->wire); /* its end is told once all is removed */
+        n->ending = true;
+        wire_hold(&n->wire); /* its end is told once all is removed */
         return CW_OK;
     default:
         return cw_err_set(err, CW_EPROTO, "a frame of the unknown type %u", type);
@@ -129,36 +129,36 @@ static const struct mux_ops mux_ops = {on_frame, on_output};
 /* How long it was silent, or how long we were: what came meanwhile is of no use any more. */
 static void on_timer(void *ctx)
 {
-    struct node *a = ctx;
-    uint64_t now_ns = loop_now_ns(a->loop);
-    uint64_t since_ns = a->mux ? now_ns - a->wire.heard_ns : 0;
+    struct node *n = ctx;
+    uint64_t now_ns = loop_now_ns(n->loop);
+    uint64_t since_ns = n->mux ? now_ns - n->wire.heard_ns : 0;
     struct cw_err err;
 
-    if (a->mux && now_ns - a->looked_ns > since_ns)
-        since_ns = now_ns - a->looked_ns;
-    if (a->mux && since_ns > a->timeout_ns)
-        end_with(a, (cw_err_set(&err, CW_ETIME, "nothing was heard of the dispatcher for %.1f s",
+    if (n->mux && now_ns - n->looked_ns > since_ns)
+        since_ns = now_ns - n->looked_ns;
+    if (n->mux && since_ns > n->timeout_ns)
+        end_with(n, (cw_err_set(&err, CW_ETIME, "nothing was heard of the dispatcher for %.1f s",
                                 (double)since_ns / 1e9),
                      &err));
-    else if (!a->mux)
-        end_with(a, (cw_err_set(&err, CW_ETIME, "nothing was heard of a dispatcher"), &err));
-    a->looked_ns = now_ns;
-    if (a->over)
+    else if (!n->mux)
+        end_with(n, (cw_err_set(&err, CW_ETIME, "nothing was heard of a dispatcher"), &err));
+    n->looked_ns = now_ns;
+    if (n->over)
         return;
-    mux_ping(a->mux);
-    loop_timer_set(&a->timer, now_ns + a->period_ns);
-    if (!a->here)
-        loop_timer_hasten(&a->timer, a->wire.heard_ns + a->timeout_ns + 1);
+    mux_ping(n->mux);
+    loop_timer_set(&n->timer, now_ns + n->period_ns);
+    if (!n->here)
+        loop_timer_hasten(&n->timer, n->wire.heard_ns + n->timeout_ns + 1);
 }
 
-static void keep_time(struct node *a, const struct greeting_open *open)
+static void keep_time(struct node *n, const struct greeting_open *open)
 {
-    a->timeout_ns = open->timeout_ns;
-    a->period_ns = open->timeout_ns / NODE_PERIODS;
-    if (a->period_ns > NODE_PERIOD_MAX_NS)
-        a->period_ns = NODE_PERIOD_MAX_NS;
-    a->looked_ns = loop_now_ns(a->loop);
-    loop_timer_set(&a->timer, a->looked_ns + a->period_ns);
+    n->timeout_ns = open->timeout_ns;
+    n->period_ns = open->timeout_ns / NODE_PERIODS;
+    if (n->period_ns > NODE_PERIOD_MAX_NS)
+        n->period_ns = NODE_PERIOD_MAX_NS;
+    n->looked_ns = loop_now_ns(n->loop);
+    loop_timer_set(&n->timer, n->looked_ns + n->period_ns);
 }
 
 /* Where a process has its memory depends on it. */
@@ -172,42 +172,42 @@ static void set_stack_limit(uint64_t bytes)
     setrlimit(RLIMIT_STACK, &limit);
 }
 
-static int serve_job(struct node *a, const struct greeting_open *open, struct cw_err *err)
+static int serve_job(struct node *n, const struct greeting_open *open, struct cw_err *err)
 {
-    struct hosted_config config = {.loop = a->loop,
-                                   .mux = a->mux,
+    struct hosted_config config = {.loop = n->loop,
+                                   .mux = n->mux,
                                    .ranks = open->ranks,
                                    .alive_period_ns = open->alive_period_ns,
-                                   .keep_fd = a->kept.keep_fd,
+                                   .keep_fd = n->kept.keep_fd,
                                    .connected = is_connected,
-                                   .ctx = a};
+                                   .ctx = n};
     struct units_config units = {
-        .loop = a->loop, .mux = a->mux, .dir = a->dir.path, .job = open->job, .kept = a->kept.log};
+        .loop = n->loop, .mux = n->mux, .dir = n->dir.path, .job = open->job, .kept = n->kept.log};
 
-    memcpy(a->key, open->key, CW_KEY_SIZE);
+    memcpy(n->key, open->key, CW_KEY_SIZE);
     set_stack_limit(open->stack_bytes);
     children_adopt();
-    a->hosted = hosted_new(&config, err);
-    a->units = a->hosted ? units_new(&units, err) : NULL;
-    a->stager = a->units ? stager_new(a->loop, a->mux, err) : NULL;
-    return a->stager ? CW_OK : err->code;
+    n->hosted = hosted_new(&config, err);
+    n->units = n->hosted ? units_new(&units, err) : NULL;
+    n->stager = n->units ? stager_new(n->loop, n->mux, err) : NULL;
+    return n->stager ? CW_OK : err->code;
 }
 
-static int serve(struct node *a, const struct greeting_open *open, struct cw_err *err)
+static int serve(struct node *n, const struct greeting_open *open, struct cw_err *err)
 {
-    a->mux = a->wire.mux = mux_new(&mux_ops, a, err);
-    if (!a->mux || mux_connect(a->mux, 0, err) < 0 ||
-        (open->ranks > 0 && serve_job(a, open, err) < 0))
+    n->mux = n->wire.mux = mux_new(&mux_ops, n, err);
+    if (!n->mux || mux_connect(n->mux, 0, err) < 0 ||
+        (open->ranks > 0 && serve_job(n, open, err) < 0))
         return err->code;
-    keep_time(a, open);
-    wire_begin(&a->wire);
+    keep_time(n, open);
+    wire_begin(&n->wire);
     return CW_OK;
 }
 
-static int open_door(struct node *a, struct cw_err *err);
+static int open_attach_socket(struct node *n, struct cw_err *err);
 
 /* The dispatcher looks at the versions of both. */
-static int take_open(struct node *a, const uint8_t *body, size_t size, struct cw_err *err)
+static int take_open(struct node *n, const uint8_t *body, size_t size, struct cw_err *err)
 {
     uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
     struct greeting_hello hello;
@@ -215,14 +215,14 @@ static int take_open(struct node *a, const uint8_t *body, size_t size, struct cw
 
     if (!greeting_get_open(body, size, &open))
         return cw_err_set(err, CW_EPROTO, "a greeting that makes no sense");
-    if (open.ranks > 0 && open_door(a, err) < 0)
+    if (open.ranks > 0 && open_attach_socket(n, err) < 0)
         return err->code;
-    facts_get(&hello, a->dir.path);
-    wire_greet(&a->wire, bytes, greeting_put_hello(bytes, &hello), err);
+    facts_get(&hello, n->dir.path);
+    wire_greet(&n->wire, bytes, greeting_put_hello(bytes, &hello), err);
     if (open.protocol != hello.protocol || strcmp(open.version, hello.version) != 0)
         return CW_OK; /* it ends the connection */
     err->code = CW_OK;
-    serve(a, &open, err);
+    serve(n, &open, err);
     sodium_memzero(&open, sizeof(open));
     return err->code;
 }
@@ -230,32 +230,32 @@ static int take_open(struct node *a, const uint8_t *body, size_t size, struct cw
 /* Of the connection over the standard streams. */
 static long on_greeting(void *ctx, const uint8_t *bytes, size_t size, struct cw_err *err)
 {
-    struct node *a = ctx;
+    struct node *n = ctx;
     enum greeting_type type;
     size_t body_size;
-    long used = greeting_take(&a->greeting, bytes, size, &type, &body_size, err);
+    long used = greeting_take(&n->greeting, bytes, size, &type, &body_size, err);
     int failed;
 
     if (used < 0 || type == GREETING_NONE)
         return used;
-    if (type != GREETING_OPEN || a->mux)
+    if (type != GREETING_OPEN || n->mux)
         return cw_err_set(err, CW_EPROTO, "a greeting that makes no sense");
-    failed = take_open(a, a->greeting.bytes + GREETING_HEADER, body_size, err);
-    sodium_memzero(&a->greeting, sizeof(a->greeting));
+    failed = take_open(n, n->greeting.bytes + GREETING_HEADER, body_size, err);
+    sodium_memzero(&n->greeting, sizeof(n->greeting));
     return failed ? failed : used;
 }
 
 /* Another connection may come, for a time. What breaks the protocol ends all. */
 static void on_broke(void *ctx, const struct cw_err *err)
 {
-    struct node *a = ctx;
+    struct node *n = ctx;
 
-    if (a->ending)
+    if (n->ending)
         return;
-    if (a->mux && !a->hosted && err->code == CW_ECLOSED)
-        a->ending = true;
-    else if (a->here || !a->hosted || (err->code != CW_ECLOSED && err->code != CW_ESYS))
-        end_with(a, err);
+    if (n->mux && !n->hosted && err->code == CW_ECLOSED)
+        n->ending = true;
+    else if (n->here || !n->hosted || (err->code != CW_ECLOSED && err->code != CW_ESYS))
+        end_with(n, err);
 }
 
 static const struct wire_ops wire_ops = {on_greeting, on_broke};
@@ -267,32 +267,32 @@ static const struct wire_ops wire_ops = {on_greeting, on_broke};
 static int on_attach(void *ctx, const struct greeting_attach *attach, struct wire *from,
                      struct cw_err *err)
 {
-    struct node *a = ctx;
+    struct node *n = ctx;
     uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
     struct greeting_attached attached = {.from = attach->received};
 
-    if (!a->mux || sodium_memcmp(attach->key, a->key, CW_KEY_SIZE) != 0)
+    if (!n->mux || sodium_memcmp(attach->key, n->key, CW_KEY_SIZE) != 0)
         return cw_err_set(err, CW_EAUTH, "this node serves another job");
-    if (attached.from < mux_acknowledged(a->mux))
-        attached.from = mux_acknowledged(a->mux);
-    if (wire_move(&a->wire, from, err) < 0)
+    if (attached.from < mux_acknowledged(n->mux))
+        attached.from = mux_acknowledged(n->mux);
+    if (wire_move(&n->wire, from, err) < 0)
         return err->code;
-    if (mux_connect(a->mux, attached.from, err) < 0) {
-        wire_close(&a->wire); /* the dispatcher sees that, and does not wait */
+    if (mux_connect(n->mux, attached.from, err) < 0) {
+        wire_close(&n->wire); /* the dispatcher sees that, and does not wait */
         return err->code;
     }
-    attached.received = mux_received(a->mux);
-    wire_greet(&a->wire, bytes, greeting_put_attached(bytes, &attached), err);
-    wire_begin(&a->wire);
+    attached.received = mux_received(n->mux);
+    wire_greet(&n->wire, bytes, greeting_put_attached(bytes, &attached), err);
+    wire_begin(&n->wire);
     return CW_OK;
 }
 
-static int open_door(struct node *a, struct cw_err *err)
+static int open_attach_socket(struct node *n, struct cw_err *err)
 {
-    a->dir_made = rundir_make(&a->dir, err) == CW_OK;
-    if (a->dir_made)
-        a->door = door_open(a->loop, a->dir.path, on_attach, a, err);
-    return a->door ? CW_OK : err->code;
+    n->dir_made = rundir_make(&n->dir, err) == CW_OK;
+    if (n->dir_made)
+        n->attach_socket = attach_socket_open(n->loop, n->dir.path, on_attach, n, err);
+    return n->attach_socket ? CW_OK : err->code;
 }
 
 /* --- signals --- */
@@ -304,19 +304,19 @@ static void on_child_ended(void *ctx, pid_t pid, int status)
 
 static void on_signal(void *ctx, int number)
 {
-    struct node *a = ctx;
+    struct node *n = ctx;
     struct cw_err err;
 
     if (number == SIGCHLD)
-        children_reap(on_child_ended, a);
+        children_reap(on_child_ended, n);
     else if (number == SIGTERM)
-        end_with(a, (cw_err_set(&err, CW_ECLOSED, "it was told to end by SIGTERM"), &err));
+        end_with(n, (cw_err_set(&err, CW_ECLOSED, "it was told to end by SIGTERM"), &err));
 }
 
 /* --- opening and closing --- */
 
 /* What children print on stdout must not get into the session. Errors: CW_ESYS. */
-static int take_streams(struct node *a, struct cw_err *err)
+static int take_streams(struct node *n, struct cw_err *err)
 {
     int in_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     int out_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -327,70 +327,70 @@ static int take_streams(struct node *a, struct cw_err *err)
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     close(null);
-    if (wire_open(&a->wire, in_fd, out_fd, err) < 0)
+    if (wire_open(&n->wire, in_fd, out_fd, err) < 0)
         return cw_err_wrap(err, "a node is started by 'causeway run --host'; its standard input "
                                 "and output are no connection");
-    return wire_greet(&a->wire, GREETING_MAGIC, strlen(GREETING_MAGIC), err);
+    return wire_greet(&n->wire, GREETING_MAGIC, strlen(GREETING_MAGIC), err);
 }
 
-static int open_all(struct node *a, struct cw_err *err)
+static int open_all(struct node *n, struct cw_err *err)
 {
-    if (!a->here)
+    if (!n->here)
         setsid();
-    a->key = cw_secret_alloc(CW_KEY_SIZE);
-    if (!a->key)
+    n->key = cw_secret_alloc(CW_KEY_SIZE);
+    if (!n->key)
         return cw_err_set(err, CW_ENOMEM, "no memory for a key");
-    a->loop = loop_new(err);
-    if (!a->loop || signals_open(&a->signals, a->loop, on_signal, a, err) < 0)
+    n->loop = loop_new(err);
+    if (!n->loop || signals_open(&n->signals, n->loop, on_signal, n, err) < 0)
         return err->code;
-    wire_init(&a->wire, a->loop, &wire_ops, a);
-    greeting_init(&a->greeting, false);
-    loop_timer_add(a->loop, &a->timer, on_timer, a);
-    loop_timer_set(&a->timer, loop_now_ns(a->loop) + NODE_OPEN_NS);
-    return take_streams(a, err);
+    wire_init(&n->wire, n->loop, &wire_ops, n);
+    greeting_init(&n->greeting, false);
+    loop_timer_add(n->loop, &n->timer, on_timer, n);
+    loop_timer_set(&n->timer, loop_now_ns(n->loop) + NODE_OPEN_NS);
+    return take_streams(n, err);
 }
 
-static void close_all(struct node *a)
+static void close_all(struct node *n)
 {
-    hosted_free(a->hosted);
-    if (a->units)
-        children_kill(is_service, a);
-    units_free(a->units);
-    stager_free(a->stager);
-    door_close(a->door);
-    if (a->dir_made)
-        rundir_remove(&a->dir);
+    hosted_free(n->hosted);
+    if (n->units)
+        children_kill(is_service, n);
+    units_free(n->units);
+    stager_free(n->stager);
+    attach_socket_close(n->attach_socket);
+    if (n->dir_made)
+        rundir_remove(&n->dir);
     /* the dispatcher takes it for the end of all */
-    if (a->loop)
-        wire_end(&a->wire);
-    mux_free(a->mux);
-    signals_close(&a->signals);
-    if (a->loop)
-        loop_timer_remove(&a->timer);
-    loop_free(a->loop);
-    cw_secret_free(a->key, CW_KEY_SIZE);
+    if (n->loop)
+        wire_end(&n->wire);
+    mux_free(n->mux);
+    signals_close(&n->signals);
+    if (n->loop)
+        loop_timer_remove(&n->timer);
+    loop_free(n->loop);
+    cw_secret_free(n->key, CW_KEY_SIZE);
 }
 
 /* --- running --- */
 
 int node_run(const struct node_kept *kept, node_answer *answer, struct cw_err *err)
 {
-    struct node *a = calloc(1, sizeof(*a));
+    struct node *n = calloc(1, sizeof(*n));
     int code;
 
-    if (!a)
+    if (!n)
         return cw_err_set(err, CW_ENOMEM, "no memory for a node");
-    a->here = kept;
-    a->kept = kept ? *kept : (struct node_kept){-1, {-1, -1}};
-    a->answer = answer;
+    n->here = kept;
+    n->kept = kept ? *kept : (struct node_kept){-1, {-1, -1}};
+    n->answer = answer;
     err->code = CW_OK;
-    if (open_all(a, err) == CW_OK) {
-        while (!a->over && !a->ending)
-            loop_turn(a->loop, LOOP_NEVER);
-        *err = a->why;
+    if (open_all(n, err) == CW_OK) {
+        while (!n->over && !n->ending)
+            loop_turn(n->loop, LOOP_NEVER);
+        *err = n->why;
     }
     code = err->code;
-    close_all(a);
-    free(a);
+    close_all(n);
+    free(n);
     return code;
 }

@@ -55,7 +55,7 @@ void conn_free(struct relay_conn *conn)
 void conn_join(struct relay_conn *conn, struct relay_job *job, struct relay_pool *pool, bool keeps)
 {
     assert(!conn->block && conn->out.size == 0);
-    conn->door.outside = false;
+    conn->hello.outside = false;
     conn->session.received = conn->end - conn->start; /* what came with the HELLO */
     out_init(&conn->out, pool);
     out_keep(&conn->out, keeps && !conn->rings);
@@ -110,7 +110,7 @@ bool conn_resume(struct relay_conn *conn, struct relay_conn *old, uint64_t recei
     assert(old->suspended && !conn->block && conn->out.size == 0);
     if (!out_rewind(&old->out, received))
         return false;
-    conn->door.outside = false;
+    conn->hello.outside = false;
     conn->state = old->state;
     conn->session = old->session;
     conn->anew = old->anew;
@@ -173,20 +173,20 @@ struct relay_conn *conn_next_ready(struct conn_set *set)
 }
 
 /* Room for `size` bytes, to be filled at once; NULL: it is full. */
-static uint8_t *door_reserve(struct door *door, size_t size)
+static uint8_t *hello_reserve(struct hello_buffer *hello, size_t size)
 {
-    uint8_t *at = door->out + door->queued;
+    uint8_t *at = hello->out + hello->queued;
 
-    if (sizeof(door->out) - door->queued < size)
+    if (sizeof(hello->out) - hello->queued < size)
         return NULL;
-    door->queued += (uint32_t)size;
+    hello->queued += (uint32_t)size;
     return at;
 }
 
 uint8_t *conn_frame_of(struct relay_conn *conn, uint8_t type, size_t fixed, uint32_t size)
 {
-    uint8_t *at = conn->door.outside ? door_reserve(&conn->door, CW_FRAME_HEADER + fixed)
-                                     : out_reserve(&conn->out, CW_FRAME_HEADER + fixed);
+    uint8_t *at = conn->hello.outside ? hello_reserve(&conn->hello, CW_FRAME_HEADER + fixed)
+                                      : out_reserve(&conn->out, CW_FRAME_HEADER + fixed);
 
     if (!at) {
         conn_out_of_memory(conn, "queueing a frame");
@@ -252,15 +252,15 @@ void conn_ack(struct relay_conn *conn)
 
 int conn_output(struct relay_conn *conn, struct iovec *iov, int max)
 {
-    struct door *door = &conn->door;
+    struct hello_buffer *hello = &conn->hello;
     int n;
 
     conn->writing = true;
     conn->written = 0;
     if (!conn_has_output(conn))
         return 0;
-    if (conn_door_left(conn) > 0) {
-        *iov = (struct iovec){door->out + door->written, conn_door_left(conn)};
+    if (conn_hello_left(conn) > 0) {
+        *iov = (struct iovec){hello->out + hello->written, conn_hello_left(conn)};
         return 1;
     }
     n = out_peek(&conn->out, iov, max,
@@ -271,14 +271,14 @@ int conn_output(struct relay_conn *conn, struct iovec *iov, int max)
 
 void conn_note_output(struct relay_conn *conn)
 {
-    conn->door_noted = conn->door.queued;
+    conn->hello_noted = conn->hello.queued;
     conn->acted_noted = conn_acted(conn);
     out_note(&conn->out);
 }
 
 void conn_free_output(struct relay_conn *conn)
 {
-    conn->door_stable = conn->door_noted;
+    conn->hello_stable = conn->hello_noted;
     conn->acted_stable = conn->acted_noted;
     out_settle(&conn->out);
     if (conn_has_output(conn))
@@ -302,14 +302,14 @@ void conn_written(struct relay_conn *conn, size_t size)
     assert(conn->writing);
     conn->writing = false;
     if (conn->discarded) {
-        conn->door.written = conn->door.queued;
+        conn->hello.written = conn->hello.queued;
         out_sent(&conn->out, conn->out.bytes);
-    } else if (conn_door_left(conn) > 0) {
-        conn->door.written += (uint32_t)size;
+    } else if (conn_hello_left(conn) > 0) {
+        conn->hello.written += (uint32_t)size;
     } else {
         out_sent(&conn->out, size);
     }
-    assert(conn->door.written <= conn->door.queued);
+    assert(conn->hello.written <= conn->hello.queued);
     conn->discarded = false;
     conn->acked_early = 0;
     if (acked && !out_acknowledge(&conn->out, acked))
@@ -331,7 +331,7 @@ void conn_discard(struct relay_conn *conn)
 {
     conn->discarded = conn->writing;
     if (!conn->writing)
-        conn->door.written = conn->door.queued;
+        conn->hello.written = conn->hello.queued;
     out_cut(&conn->out, conn->writing ? conn->written : 0);
 }
 
@@ -436,10 +436,10 @@ int conn_space(struct relay_conn *conn, void **at, size_t *size)
     bool full = !conn->block || RELAY_BLOCK_BYTES - conn->end < READ_MIN;
     bool idle = conn->block && conn->block->refs == 1 && conn->start == conn->end;
 
-    if (conn->door.outside) {
-        assert(conn->end < sizeof(conn->door.in)); /* a frame of that size has been acted on */
-        *at = conn->door.in + conn->end;
-        *size = sizeof(conn->door.in) - conn->end;
+    if (conn->hello.outside) {
+        assert(conn->end < sizeof(conn->hello.in)); /* a frame of that size has been acted on */
+        *at = conn->hello.in + conn->end;
+        *size = sizeof(conn->hello.in) - conn->end;
         return CW_OK;
     }
     if ((full || idle) && block_renew(conn) < 0) {
@@ -454,8 +454,8 @@ int conn_space(struct relay_conn *conn, void **at, size_t *size)
 
 void conn_arrived(struct relay_conn *conn, size_t size)
 {
-    assert(size <= (conn->door.outside ? sizeof(conn->door.in) : RELAY_BLOCK_BYTES) - conn->end);
-    assert(size == 0 || conn->block || conn->door.outside);
+    assert(size <= (conn->hello.outside ? sizeof(conn->hello.in) : RELAY_BLOCK_BYTES) - conn->end);
+    assert(size == 0 || conn->block || conn->hello.outside);
     conn->lent = false;
     conn->end += (uint32_t)size;
     conn->session.received += size;
@@ -477,7 +477,7 @@ void stranger_enter(struct relay_conn *conn)
 {
     struct conn_set *set = conn->set;
 
-    conn->door.outside = conn->is_stranger = true;
+    conn->hello.outside = conn->is_stranger = true;
     TAILQ_INSERT_TAIL(&set->strangers, conn, in_strangers);
     set->stranger_count++;
 }

@@ -15,7 +15,7 @@ struct relay_conn;
 
 /* What a connection has before it has proven who it is: room for one frame each way, and for
  * REFUSED, in its own record. A process without a key takes no memory from jobs. */
-struct door {
+struct hello_buffer {
     bool outside;     /* the connection has not been let in */
     uint32_t queued;  /* bytes of `out` ... */
     uint32_t written; /* ... and how many of them have left */
@@ -55,7 +55,7 @@ enum conn_ended { CONN_NOT_ENDED, CONN_REFUSED, CONN_NO_MEMORY, CONN_LOST };
 struct relay_conn {
     struct conn_set *set;
     void *owner; /* the engine's */
-    struct door door;
+    struct hello_buffer hello;
     LIST_ENTRY(relay_conn) of_set;
     TAILQ_ENTRY(relay_conn) in_ready;
     TAILQ_ENTRY(relay_conn) in_strangers;
@@ -80,8 +80,8 @@ struct relay_conn {
     bool owes_ack;         /* something but ACK was received since the last one was sent */
 
     struct ledger_entry entry; /* of the session, where it outlives the process */
-    uint32_t door_noted;       /* bytes queued there that are part of a commit: see out.h */
-    uint32_t door_stable;
+    uint32_t hello_noted;      /* bytes queued there that are part of a commit: see out.h */
+    uint32_t hello_stable;
     uint64_t acted_noted; /* likewise, how much of the other side's stream was acted on */
     uint64_t acted_stable;
     uint64_t anew; /* it did, and our stream began anew at this position: an opener that has
@@ -191,10 +191,10 @@ static inline bool conn_may_tell_acted(const struct relay_conn *conn)
 {
     return !conn_is_held(conn) || conn->acted_stable == conn_acted(conn);
 }
-/* Bytes that are queued at its door and have not left. */
-static inline uint32_t conn_door_left(const struct relay_conn *conn)
+/* Bytes that are queued before it has proved its key and have not left. */
+static inline uint32_t conn_hello_left(const struct relay_conn *conn)
 {
-    return conn->door.queued - conn->door.written;
+    return conn->hello.queued - conn->hello.written;
 }
 static inline bool conn_has_output(const struct relay_conn *conn)
 {
@@ -202,8 +202,8 @@ static inline bool conn_has_output(const struct relay_conn *conn)
 
     if (conn->broken)
         return false;
-    if (conn_door_left(conn) > 0)
-        return !held || conn->door_stable == conn->door.queued;
+    if (conn_hello_left(conn) > 0)
+        return !held || conn->hello_stable == conn->hello.queued;
     return held ? out_stable(&conn->out) > 0 : conn->out.bytes > 0;
 }
 /* What is queued is part of a commit; which has ended, or there will be none. */
@@ -212,14 +212,14 @@ void conn_free_output(struct relay_conn *conn);
 static inline bool conn_done(const struct relay_conn *conn)
 {
     return conn->broken ||
-           (conn->state == CONN_CLOSING && conn_door_left(conn) == 0 && conn->out.bytes == 0);
+           (conn->state == CONN_CLOSING && conn_hello_left(conn) == 0 && conn->out.bytes == 0);
 }
 
 /* --- input */
 /* The bytes that are not acted on yet. */
 static inline const uint8_t *conn_input(const struct relay_conn *conn)
 {
-    return (conn->door.outside ? conn->door.in : conn->block->bytes) + conn->start;
+    return (conn->hello.outside ? conn->hello.in : conn->block->bytes) + conn->start;
 }
 /* `size` more bytes are where conn_space said. */
 void conn_arrived(struct relay_conn *conn, size_t size);

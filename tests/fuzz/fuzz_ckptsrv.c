@@ -3,7 +3,7 @@
  * The first byte chooses: 0: a HELLO; 1: a stream as it is; else a stream that is right, after
  * changes: 4 bytes where, 1 byte what. Streams come in pieces; a stream that was taken to its end
  * has an index that is read back. */
-#include "ckptsrv/door.h"
+#include "ckptsrv/handshake.h"
 #include "ckptsrv/intake.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/image_maker.h"
@@ -77,7 +77,7 @@ static void judge(const uint8_t *data, size_t size)
     struct cw_err err = {0};
 
     memcpy(body, data, size < sizeof(body) ? size : sizeof(body));
-    if (door_judge(key, nonce, body, &hello, &welcome, &err) == 0)
+    if (handshake_judge(key, nonce, body, &hello, &welcome, &err) == 0)
         abort(); /* nobody guesses a key */
 }
 

@@ -1,4 +1,4 @@
-#include "ckptsrv/door.h"
+#include "ckptsrv/handshake.h"
 #include "common/cred.h"
 
 static int refuse(struct cw_err *err, int code, const char *text)
@@ -25,9 +25,9 @@ static int check_image(const struct cw_hello *hello, struct cw_err *err)
     return CW_REFUSED_LIMIT;
 }
 
-int door_judge(const uint8_t key[CW_KEY_SIZE], const uint8_t nonce[CW_NONCE_SIZE],
-               const uint8_t *body, struct cw_hello *hello, struct cw_welcome *welcome,
-               struct cw_err *err)
+int handshake_judge(const uint8_t key[CW_KEY_SIZE], const uint8_t nonce[CW_NONCE_SIZE],
+                    const uint8_t *body, struct cw_hello *hello, struct cw_welcome *welcome,
+                    struct cw_err *err)
 {
     uint8_t mac[CW_MAC_SIZE];
     uint8_t job[CW_KEY_SIZE];

@@ -1,4 +1,4 @@
-#include "dispatcher/node/door.h"
+#include "dispatcher/node/attach_socket.h"
 #include "dispatcher/node/node.h"
 
 #include <errno.h>
@@ -10,16 +10,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-struct door {
+struct attach_socket {
     struct loop *loop;
     struct loop_watch listener;
     struct wire wire; /* of the newest that came */
     struct greeting greeting;
-    door_attach *attach;
+    attach_socket_take *attach;
     void *ctx;
 };
 
-static int refuse(struct door *d, const char *why, struct cw_err *err)
+static int refuse(struct attach_socket *d, const char *why, struct cw_err *err)
 {
     uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
 
@@ -30,7 +30,7 @@ static int refuse(struct door *d, const char *why, struct cw_err *err)
 
 static long on_greeting(void *ctx, const uint8_t *bytes, size_t size, struct cw_err *err)
 {
-    struct door *d = ctx;
+    struct attach_socket *d = ctx;
     struct greeting_attach attach;
     enum greeting_type type;
     size_t body_size;
@@ -68,7 +68,7 @@ static bool is_own(int fd)
 
 static void on_connection(void *ctx)
 {
-    struct door *d = ctx;
+    struct attach_socket *d = ctx;
     struct cw_err err;
     int fd = accept4(d->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -84,16 +84,16 @@ static void on_connection(void *ctx)
         wire_greet(&d->wire, GREETING_MAGIC, strlen(GREETING_MAGIC), &err);
 }
 
-struct door *door_open(struct loop *loop, const char *dir, door_attach *attach, void *ctx,
-                       struct cw_err *err)
+struct attach_socket *attach_socket_open(struct loop *loop, const char *dir,
+                                         attach_socket_take *attach, void *ctx, struct cw_err *err)
 {
-    struct door *d = calloc(1, sizeof(*d));
+    struct attach_socket *d = calloc(1, sizeof(*d));
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     snprintf(address.sun_path, sizeof(address.sun_path), "%s/" NODE_SOCKET, dir);
     if (!d || fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-        listen(fd, DOOR_BACKLOG) < 0) {
+        listen(fd, ATTACH_SOCKET_BACKLOG) < 0) {
         cw_err_set(err, CW_ESYS, "listening at %s: %s", address.sun_path, strerror(errno));
         if (fd >= 0)
             close(fd);
@@ -108,7 +108,7 @@ struct door *door_open(struct loop *loop, const char *dir, door_attach *attach, 
     return d;
 }
 
-void door_close(struct door *d)
+void attach_socket_close(struct attach_socket *d)
 {
     if (!d)
         return;
