@@ -186,6 +186,20 @@ void device_open(void)
 }
 
 /* This is another process than the one that took the image: another session, setup and number. */
+/* A dispatcher that is so far behind does without. */
+static void tell_remarks(void)
+{
+    uint8_t bytes[CW_REPORT_HEADER + CW_TEXT_MAX];
+    const char *remark;
+
+    for (uint32_t i = 0; (remark = image_remark(i)); i++) {
+        size_t size = cw_report_put(bytes, CW_REPORT_REMARK, remark, strnlen(remark, CW_TEXT_MAX));
+
+        if (send(device.control_fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+            return;
+    }
+}
+
 static void go_on_from_image(void)
 {
     struct exchange *x = &device.exchange;
@@ -200,6 +214,7 @@ static void go_on_from_image(void)
         before.process.rank != device.setup.process.rank)
         fatal_exit(CW_REPORT_FATAL, "the image is of another rank or job: of rank %u",
                    before.process.rank);
+    tell_remarks();
     session_forsake(&x->session);
     open_session(&point, &welcome);
     exchange_begin(x, &device.setup, &welcome, true);

@@ -174,6 +174,13 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
     case CW_REPORT_NESTED:
         on_nested(d, rank, report->text);
         break;
+    case CW_REPORT_REMARK:
+        log_warning(&d->parts.log, now_of(d), rank, "not all is as it was in the image",
+                    report->text);
+        log_notice(&d->parts.log,
+                   "rank %u goes on from its image, in which not all is as it was: %s", rank,
+                   report->text);
+        break;
     case CW_REPORT_NOT_RESTORED:
         not_restored(d, rank, report->text, false);
         break;

@@ -89,10 +89,7 @@ static void on_said(void *ctx, uint32_t host, const char *line)
 {
     struct host_news *n = ctx;
 
-    if (host == nodes_here(n->parts->nodes))
-        log_notice(&n->parts->log, "%s", line);
-    else
-        log_notice(&n->parts->log, "host %s: %s", name_of(n, host), line);
+    log_notice(&n->parts->log, "host %s: %s", name_of(n, host), line);
 }
 
 const struct nodes_events host_news_events = {.ready = on_ready,

@@ -113,10 +113,11 @@ int node_child_start(struct node_child *c, const struct launch_command *command,
     c->lines = 0;
     c->used = 0;
     c->status = 0;
-    if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(errors, O_CLOEXEC) < 0)
+    if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 ||
+        (!c->here && pipe2(errors, O_CLOEXEC) < 0))
         error = errno;
     if (error == 0)
-        error = spawn(c, command, in[0], out[1], errors[1]);
+        error = spawn(c, command, in[0], out[1], c->here ? STDERR_FILENO : errors[1]);
     if (error) {
         close_both(in);
         close_both(out);
@@ -126,12 +127,14 @@ int node_child_start(struct node_child *c, const struct launch_command *command,
     }
     close(in[0]);
     close(out[1]);
+    *in_fd = in[1];
+    *out_fd = out[0];
+    if (c->here)
+        return CW_OK;
     close(errors[1]);
     fcntl(errors[0], F_SETFL, O_NONBLOCK);
     if (loop_watch(c->loop, &c->errors, errors[0], EPOLLIN, read_errors, c) < 0)
         close(errors[0]);
-    *in_fd = in[1];
-    *out_fd = out[0];
     return CW_OK;
 }
 

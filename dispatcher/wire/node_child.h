@@ -24,7 +24,7 @@ struct node_child {
     uint32_t lines; /* that came */
     size_t used;    /* of the one that comes */
     char line[NODE_CHILD_LINES][NODE_CHILD_LINE_MAX + 1];
-    bool here;                   /* it stays in our session, as what it starts is our user's */
+    bool here; /* what it starts is our user's: it stays in our session, and prints to our stderr */
     int kept_fds[NODE_KEPT_FDS]; /* open there under the same numbers; -1: none is */
     /* A line has come. Returns whether it may say why it fails. */
     bool (*said)(void *ctx, const char *line);

@@ -95,6 +95,18 @@ python() {
   goes_on python_ranks "$python" "$here/programs/python_ranks.py"
 }
 
+# A file that the program holds is another one by then: it goes on, and that is said.
+remarked() {
+  echo one >"$work/in"
+  start_told "${often[@]}" -n 2 "$actor" init "1:file=kept,$work/in" "ring_until=$work/go" finalize
+  await_more 2 image_stored 1
+  cp "$work/in" "$work/other" && mv "$work/other" "$work/in"
+  crash 1
+  end_well
+  expect_event rank_restored
+  expect_err_like '^causeway: rank 1 goes on from its image, in which not all is as it was: .*/in, descriptor [0-9]+ of the program, cannot be had again'
+}
+
 running() {
   (($(count rank_live) + $(count rank_up) >= $1)) || gone "$pid"
 }
@@ -189,6 +201,7 @@ t "a storm of messages goes on from images" computed storm 8000
 t "C++ with exceptions goes on from images" goes_on exceptions "$programs/exceptions"
 t "locks that know their owner go on from images" goes_on owners "$programs/owners"
 t "Python goes on from images" python
+t "a file that is another one by then" remarked
 t "images on demand" on_demand
 t "images as crashes are expected" by_mtbf
 t "images as logs grow" by_default

@@ -290,6 +290,8 @@ static void use_file(const char *value)
         fd = make_and_rename(path);
     else if (strncmp(value, "read", size) == 0)
         f = fopen(path, "r");
+    else if (strncmp(value, "kept", size) == 0 && open(path, O_RDONLY) >= 0)
+        return;
     else if (strncmp(value, "fopen", size) == 0)
         f = fopen(path, "a");
     else if (strncmp(value, "freopen", size) == 0)
