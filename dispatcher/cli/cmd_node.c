@@ -2,6 +2,7 @@
 #include "dispatcher/cli/host_answers.h"
 #include "dispatcher/node/attach.h"
 #include "dispatcher/node/node.h"
+#include "dispatcher/node/service_keeper.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -50,4 +51,13 @@ int cmd_node(int argc, char **argv)
         return 0;
     fprintf(stderr, "causeway node: %s\n", err.text);
     return 1;
+}
+
+int cmd_keep(int argc, char **argv)
+{
+    int code = argc == 2 && argv[1][0] == '/' ? service_keeper_run(argv[1]) : 2;
+
+    if (code == 2)
+        fputs("causeway keep: a node starts it, to keep a service of a grid\n", stderr);
+    return code;
 }

@@ -16,5 +16,6 @@ int cmd_door(int argc, char **argv); /* `causeway tunnel --listen ADDRESS TO ...
 /* For causeway run, which starts it on each host of a job, and for those commands that ask hosts.
  */
 int cmd_node(int argc, char **argv);
+int cmd_keep(int argc, char **argv); /* started by it, for each service of a grid that it starts */
 
 #endif

@@ -28,7 +28,8 @@ static const struct {
     {"tunnel", cmd_tunnel, "reach an address behind a gateway, through SSH"},
     {"doctor", cmd_doctor, "say what this machine, or each host of a job, has and lacks"},
     {"help", cmd_help, "this text"},
-    {"node", cmd_node, NULL}, /* for other commands alone */
+    {"node", cmd_node, NULL}, /* for other commands alone, as is this: */
+    {"keep", cmd_keep, NULL},
 };
 
 static void print_commands(FILE *to)

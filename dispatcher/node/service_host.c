@@ -1,4 +1,5 @@
 #include "dispatcher/node/service_host.h"
+#include "common/fd.h"
 #include "dispatcher/node/service_dir.h"
 #include "dispatcher/node/service_keeper.h"
 #include "dispatcher/node/service_log.h"
@@ -10,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define HOST_BYTES 256
@@ -72,14 +74,30 @@ static bool is_of_this_host(const json_t *info, struct service_answer *a)
 
 /* --- starting --- */
 
-/* The child keeps the service, and has none of our descriptors but `told`. */
-static _Noreturn void become_keeper(const json_t *request, const char *path, int told)
+/* In a child: a program of its own, so that who ends nodes by their names does not end services. */
+static _Noreturn void become_keeper(const char *path, int request, int told)
 {
-    int fd = fcntl(told, F_DUPFD_CLOEXEC, 100);
+    char *const argv[] = {"causeway", "keep", (char *)path, NULL};
+    int fds[] = {fcntl(request, F_DUPFD, 100), fcntl(told, F_DUPFD, 100)};
 
-    for (int i = 3; i < fd; i++)
-        close(i);
-    _exit(service_keeper_run(request, path, fd));
+    if (dup2(fds[0], SERVICE_KEEPER_REQUEST_FD) >= 0 && dup2(fds[1], SERVICE_KEEPER_TOLD_FD) >= 0 &&
+        close_range(SERVICE_KEEPER_TOLD_FD + 1, ~0u, 0) == 0)
+        execv("/proc/self/exe", argv);
+    dprintf(SERVICE_KEEPER_TOLD_FD, "%cstarting its keeper: %s", SERVICE_SAYS_NOT, strerror(errno));
+    _exit(1);
+}
+
+/* A file in memory, for the request has keys. Returns its descriptor, or -1 with errno. */
+static int put_request(const json_t *request)
+{
+    int fd = memfd_create("causeway-request", MFD_CLOEXEC);
+
+    if (fd >= 0 && (json_dumpfd(request, fd, JSON_COMPACT) < 0 || lseek(fd, 0, SEEK_SET) < 0)) {
+        close(fd);
+        errno = ENOMEM;
+        return -1;
+    }
+    return fd;
 }
 
 /* What it says, until it says no more. */
@@ -99,16 +117,19 @@ static size_t hear(int fd, char *text, size_t max)
 static void start_keeper(const json_t *request, const char *path, struct service_answer *a)
 {
     char said[SERVICE_TEXT_MAX + 2];
+    int file = put_request(request);
     int told[2];
     pid_t pid;
 
-    if (pipe2(told, O_CLOEXEC) < 0) {
-        note(a, "it cannot be started: pipe: %s", strerror(errno));
+    if (file < 0 || pipe2(told, O_CLOEXEC) < 0) {
+        note(a, "it cannot be started: %s", strerror(errno));
+        cw_close(&file);
         return;
     }
     pid = fork();
     if (pid == 0)
-        become_keeper(request, path, told[1]);
+        become_keeper(path, file, told[1]);
+    close(file);
     close(told[1]);
     if (pid < 0)
         snprintf(said, sizeof(said), "-fork: %s", strerror(errno));

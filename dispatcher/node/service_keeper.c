@@ -328,11 +328,11 @@ static void end(struct keeper *k)
     tell(k, SERVICE_SAYS_NOT, k->info.why);
 }
 
-int service_keeper_run(const json_t *request, const char *path, int told_fd)
+static int keep(const json_t *request, const char *path)
 {
     struct keeper k = {.request = request,
                        .path = path,
-                       .told_fd = told_fd,
+                       .told_fd = SERVICE_KEEPER_TOLD_FD,
                        .log.fd = -1,
                        .lock_fd = -1,
                        .out.fd = -1,
@@ -350,4 +350,17 @@ int service_keeper_run(const json_t *request, const char *path, int told_fd)
             loop_turn(k.loop, LOOP_NEVER);
     end(&k);
     return k.ending ? 0 : 1;
+}
+
+int service_keeper_run(const char *path)
+{
+    json_t *request = json_loadfd(SERVICE_KEEPER_REQUEST_FD, JSON_REJECT_DUPLICATES, NULL);
+    int code;
+
+    close(SERVICE_KEEPER_REQUEST_FD);
+    if (!request || fcntl(SERVICE_KEEPER_TOLD_FD, F_SETFD, FD_CLOEXEC) < 0)
+        return 2;
+    code = keep(request, path);
+    json_decref(request);
+    return code;
 }

@@ -11,10 +11,14 @@
 #define SERVICE_SAYS_READY '+' /* the first byte that is said to who waits */
 #define SERVICE_SAYS_NOT '-'   /* ... before the text why not */
 
-/* Keeps it until it ends, in the background: to be called in a child process, which has no other
- * thread. `told_fd`: where one of the above is said, and which is closed then. Returns the exit
- * code. */
-int service_keeper_run(const json_t *request, const char *path, int told_fd);
+/* What it is started with: a request of service_format.h, and where one of the above is said, which
+ * is closed then. */
+#define SERVICE_KEEPER_REQUEST_FD 3
+#define SERVICE_KEEPER_TOLD_FD 4
+
+/* The program `causeway keep PATH`: keeps the service whose directory `path` is until it ends, in
+ * the background. Returns the exit code; 2: it was not started by a node. */
+int service_keeper_run(const char *path);
 
 /* What a request comes to: hexadecimal digits, from which its secrets cannot be had. `version` of
  * Causeway. */

@@ -15,7 +15,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
 def constant(name, file):
-    text = open(os.path.join(ROOT, "dispatcher", "mux", file)).read()
+    text = open(os.path.join(ROOT, "dispatcher", "wire", file)).read()
     return re.search(r"#define %s +\"?([^\"\s]+)" % name, text).group(1)
 
 
