@@ -109,17 +109,22 @@ static bool is_still_there(const char *path, int dir)
            here.st_dev == there.st_dev;
 }
 
-/* Returns -1 with errno set. */
+/* Until it is locked another node may take it for one that was left, and removes it, which takes no
+ * time. Returns -1 with errno set. */
 static int make(const char *path)
 {
     for (int i = 0; i < STAGE_OPEN_TRIES; i++) {
-        int dir = mkdir(path, 0700) < 0 && errno != EEXIST ? -1 : open(path, OPEN_DIR);
+        int dir;
 
-        if (dir < 0)
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
             return -1;
-        if (flock(dir, LOCK_SH | LOCK_NB) == 0 && is_still_there(path, dir))
+        dir = open(path, OPEN_DIR);
+        if (dir < 0 && errno != ENOENT)
+            return -1;
+        if (dir >= 0 && flock(dir, LOCK_SH) == 0 && is_still_there(path, dir))
             return dir;
-        close(dir); /* another node takes it for one that was left */
+        if (dir >= 0)
+            close(dir);
     }
     errno = EBUSY;
     return -1;

@@ -7,8 +7,8 @@
 
 #include "dispatcher/wire/stage_program.h"
 
-#define STAGE_PART_NAME 24 /* bytes of the name of a file that comes, terminated */
-#define STAGE_OPEN_TRIES 3 /* that the directory is made, and removed as one that was left */
+#define STAGE_PART_NAME 24  /* bytes of the name of a file that comes, terminated */
+#define STAGE_OPEN_TRIES 32 /* that the directory is made, and removed as one that was left */
 
 /* The program's directory, of this user alone and locked: it is made, if it is not there, and those
  * that were left beside it are removed. Returns a descriptor. Errors: CW_EAUTH: somebody else may

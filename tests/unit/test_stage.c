@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 SUITE("stage");
@@ -137,6 +138,46 @@ TEST(nodes_that_share)
     close(file);
     stage_dir_leave(dir[1], &p);
     CU_ASSERT_NOT_EQUAL(access(p.dir, F_OK), 0);
+    CU_ASSERT_EQUAL(scratch_remove(), 0);
+}
+
+#define TOGETHER_NODES 4
+#define TOGETHER_TIMES 150
+
+/* Returns how often the directory could not be had. */
+static int open_and_leave(const char *name)
+{
+    struct stage_program p = program_of(name);
+    int failed = 0;
+
+    for (int i = 0; i < TOGETHER_TIMES; i++) {
+        int dir = stage_dir_open(&p, &err);
+
+        failed += dir < 0;
+        if (dir >= 0)
+            stage_dir_leave(dir, &p);
+    }
+    return failed;
+}
+
+/* Each looks for what others have left while these make theirs. */
+TEST(nodes_that_begin_together)
+{
+    pid_t pid[TOGETHER_NODES];
+
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
+    for (int i = 0; i < TOGETHER_NODES; i++) {
+        pid[i] = fork();
+        CU_ASSERT_TRUE_FATAL(pid[i] >= 0);
+        if (pid[i] == 0)
+            _exit(open_and_leave("a") ? 1 : 0);
+    }
+    for (int i = 0; i < TOGETHER_NODES; i++) {
+        int status;
+
+        CU_ASSERT_EQUAL(waitpid(pid[i], &status, 0), pid[i]);
+        CU_ASSERT_EQUAL(status, 0);
+    }
     CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
