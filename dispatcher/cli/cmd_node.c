@@ -31,6 +31,7 @@ static int run_here(const char *descriptors, struct cw_err *err)
 
 int cmd_node(int argc, char **argv)
 {
+    bool here = argc == 3 && strcmp(argv[1], "--here") == 0;
     struct cw_err err = {0};
 
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
@@ -39,7 +40,7 @@ int cmd_node(int argc, char **argv)
     }
     if (argc == 3 && strcmp(argv[1], "--attach") == 0)
         attach_run(argv[2], &err);
-    else if (argc == 3 && strcmp(argv[1], "--here") == 0)
+    else if (here)
         run_here(argv[2], &err);
     else if (argc == 1)
         node_run(NULL, host_answer, &err);
@@ -49,7 +50,9 @@ int cmd_node(int argc, char **argv)
     }
     if (err.code == CW_OK)
         return 0;
-    fprintf(stderr, "causeway node: %s\n", err.text);
+    /* that a dispatcher on this machine was killed knows who did it, and reads this */
+    if (!here || err.code != CW_ECLOSED)
+        fprintf(stderr, "causeway node: %s\n", err.text);
     return 1;
 }
 

@@ -154,7 +154,8 @@ void wire_flush(struct wire *w)
             w->out_fd = -1;
         }
     } else if (errno != EAGAIN && errno != EINTR) {
-        cw_err_set(&err, CW_ESYS, "writing to the connection: %s", strerror(errno));
+        cw_err_set(&err, errno == EPIPE ? CW_ECLOSED : CW_ESYS, "writing to the connection: %s",
+                   strerror(errno));
         end(w, &err);
     } else if (w->out.fd < 0) {
         loop_watch(w->loop, &w->out, w->out_fd, EPOLLOUT, on_writable, w);
