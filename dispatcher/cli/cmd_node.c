@@ -50,7 +50,7 @@ int cmd_node(int argc, char **argv)
     }
     if (err.code == CW_OK)
         return 0;
-    /* that a dispatcher on this machine was killed knows who did it, and reads this */
+    /* here, a connection that is closed means that causeway run was killed: no news to its user */
     if (!here || err.code != CW_ECLOSED)
         fprintf(stderr, "causeway node: %s\n", err.text);
     return 1;
