@@ -528,7 +528,7 @@ expect_right_or_told() {
     expect_out "ok $1"
   else
     expect_code 1
-    expect_err_like '^causeway: (rank [01] .*)?relay unix:.*/relay(:| broke the protocol:) .*'
+    expect_err_like '^causeway: (rank [01] .*)?relay unix:.*/relay(:| broke the protocol:| refuses to go on:) .*'
     [[ ! -s $tmp/out ]] || wrong "expected no output"
   fi
 }
