@@ -54,7 +54,7 @@ RELAY = $(wildcard relay/*.c relay/engine/*.c relay/inspect/*.c) $(RELAY_CORE)
 CKPTSRV = $(wildcard ckptsrv/*.c)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 TUNNELS = $(wildcard tunnels/*.c)
-RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c rdevice/collectives/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c pack.c readings.c ring.c secret.c setup.c transport.c wire.c)
+RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c rdevice/collectives/*.c) $(addprefix common/,channel.c copy.c cred.c err.c frame.c hello.c kept.c match.c pack.c readings.c ring.c secret.c setup.c transport.c wire.c)
 RESTORER = $(wildcard rdevice/restorer/*.c) rdevice/image/maps_line.c common/image.c
 UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/image_maker.c tests/lib/journals.c tests/lib/left.c tests/lib/scratch.c tests/lib/said.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -146,7 +146,7 @@ $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/cont
 # is a library, which is loaded once for each simulated process
 SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c heap.c held.c ipc.c libc_host.c libc_input.c libc_names.c libc_waits.c lock.c store.c ucp_unreachable.c ucs.c)
 SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(wildcard rdevice/*.c)) \
-	$(addprefix common/,cred.c err.c frame.c hello.c kept.c readings.c ring.c setup.c wire.c) tests/sim/device_inside.c)
+	$(addprefix common/,channel.c cred.c err.c frame.c hello.c kept.c match.c readings.c ring.c setup.c wire.c) tests/sim/device_inside.c)
 SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \
 	dispatcher/servers/party.o dispatcher/servers/relays.o) \
 	$(patsubst %.c,$(BUILD)/sim-code/%.o,$(RELAY_CORE))
@@ -162,7 +162,7 @@ $(BUILD)/sim-device.so: $(SIM_DEVICE) $(call objects,common/copy.c common/transp
 	@$(CC) $(LDFLAGS) -shared -Wl,-Bsymbolic $^ -o $@ -lsodium
 
 $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.c,$(wildcard tests/sim/*.c)) \
-		tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c $(addprefix common/,copy.c cred.c err.c frame.c parse.c readings.c setup.c transport.c) \
+		tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c $(addprefix common/,copy.c cred.c err.c frame.c match.c parse.c readings.c setup.c transport.c) \
 		dispatcher/job/homes.c dispatcher/job/job.c dispatcher/job/liveness.c relay/dial_request.c tunnels/ssh_address.c) $(BUILD)/sim-device.so
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium -llz4
@@ -199,7 +199,7 @@ build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
 
 # Makes a directory of logs, for tests of what looks at them
-build/left_logs: $(call objects,tests/lib/left_logs.c tests/lib/left_job.c tests/lib/codec.c $(addprefix common/,copy.c cred.c err.c \
+build/left_logs: $(call objects,tests/lib/left_logs.c tests/lib/left_job.c tests/lib/codec.c $(addprefix common/,channel.c copy.c cred.c err.c \
 		frame.c keyfile.c lockfile.c readings.c) $(RELAY_CORE))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4

@@ -33,7 +33,7 @@ void mailbox_init(struct relay_mailbox *mailbox, struct mailbox_shared *shared,
 {
     *mailbox = (struct relay_mailbox){.shared = shared, .pool = pool, .job = job, .rank = rank};
     mailbox->early_tail = &mailbox->early;
-    match_init(&mailbox->index, pool);
+    match_init(&mailbox->index, &relay_pool_memory, pool);
     log_init(&mailbox->log, pool, &shared->store, &shared->copies, log);
 }
 

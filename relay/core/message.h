@@ -2,7 +2,7 @@
 #ifndef RELAY_MESSAGE_H
 #define RELAY_MESSAGE_H
 
-#include "relay/core/match.h"
+#include "common/match.h"
 #include "relay/log/log.h"
 
 #define MESSAGE_INLINE_MAX                                                                         \

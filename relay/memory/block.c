@@ -216,3 +216,15 @@ void relay_memory_fini(struct relay_memory *memory)
         free_block(memory);
     free(memory->reserve);
 }
+
+static void *alloc_of(void *pool, size_t size)
+{
+    return relay_pool_alloc(pool, size);
+}
+
+static void free_of(void *pool, void *at, size_t size)
+{
+    relay_pool_free(pool, at, size);
+}
+
+const struct match_memory relay_pool_memory = {alloc_of, free_of};

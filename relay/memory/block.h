@@ -7,6 +7,7 @@
 #define RELAY_BLOCK_H
 
 #include "common/frame.h"
+#include "common/match.h"
 #include "relay/memory/supply.h"
 
 #include <stdbool.h>
@@ -106,5 +107,7 @@ void relay_block_adopt(struct relay_pool *pool, struct relay_block *block);
 /* Other memory. Not cleared. */
 void *relay_pool_alloc(struct relay_pool *pool, size_t size);
 void relay_pool_free(struct relay_pool *pool, void *at, size_t size);
+/* The same, of a pool that is its owner. */
+extern const struct match_memory relay_pool_memory;
 
 #endif

@@ -1,6 +1,6 @@
 /* Receives and messages find each other: the stories of MPI's matching rules. Where the story does
  * not depend on how the bytes are cut, it is told three times: whole, byte by byte, at random. */
-#include "relay/core/match.h"
+#include "common/match.h"
 #include "tests/trace/fixture.h"
 #include "tests/unit/suites.h"
 

@@ -1,5 +1,6 @@
 /* The index of receives and messages, against a model that searches lists from the front. */
-#include "relay/core/match.h"
+#include "common/match.h"
+#include "relay/memory/block.h"
 #include "tests/lib/codec.h"
 #include "tests/unit/suites.h"
 
@@ -39,7 +40,7 @@ static void start(void)
     memset(&m, 0, sizeof(m));
     m.memory = (struct relay_memory){.memory_max = 64u << 20, .stats = &m.stats};
     m.pool = (struct relay_pool){.memory = &m.memory};
-    match_init(&m.ix, &m.pool);
+    match_init(&m.ix, &relay_pool_memory, &m.pool);
     for (int i = 0; i < ITEMS; i++) {
         m.posted_free[i] = &m.posted[i];
         m.waiting_free[i] = &m.waiting[i];

@@ -1,5 +1,5 @@
-/* Matching: posted receives and waiting messages of one mailbox, found by (tag, mask) in constant
- * time.
+/* Matching: posted receives and waiting messages of one mailbox, which a relay keeps for its rank
+ * or, with channel memory, the rank itself; found by (tag, mask) in constant time.
  *
  * A receive matches a message when their tags agree on the bits of the receive's mask. MPI programs
  * use few masks (MPICH has four: exact, any tag, any source, both), so every mask that is seen
@@ -7,12 +7,11 @@
  * should post them: they are matched by scanning, as is what came while there was no memory for a
  * class. The order is MPI's: the earliest posted receive, the earliest message (MPI 4.0, 3.5
  * "non-overtaking"). */
-#ifndef RELAY_MATCH_H
-#define RELAY_MATCH_H
-
-#include "relay/memory/block.h"
+#ifndef CW_MATCH_H
+#define CW_MATCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -51,8 +50,15 @@ struct match_table {
     uint32_t used;
 };
 
+/* Where the index has its memory from; not cleared. `size` as it was asked for. */
+struct match_memory {
+    void *(*alloc)(void *owner, size_t size); /* NULL: there is none */
+    void (*free)(void *owner, void *at, size_t size);
+};
+
 struct match_index {
-    struct relay_pool *pool;
+    const struct match_memory *memory;
+    void *owner;
     uint64_t masks[RELAY_MATCH_CLASSES];
     uint32_t posted_in[RELAY_MATCH_CLASSES];
     uint32_t classes;
@@ -65,7 +71,8 @@ struct match_index {
     uint64_t order;
 };
 
-void match_init(struct match_index *ix, struct relay_pool *pool);
+/* `memory` and `owner` outlive it. */
+void match_init(struct match_index *ix, const struct match_memory *memory, void *owner);
 
 /* Gives every posted receive to `release`, and frees the tables. No message may wait any more. */
 void match_fini(struct match_index *ix, void (*release)(void *ctx, struct relay_posted *posted),

@@ -1,4 +1,5 @@
-#include "relay/core/match.h"
+#include "common/match.h"
+#include "common/err.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -46,13 +47,13 @@ static struct match_key *key_find(const struct match_table *table, uint64_t tag,
     return NULL;
 }
 
-static int table_grow(struct relay_pool *pool, struct match_table *table)
+static int table_grow(struct match_index *ix, struct match_table *table)
 {
     struct match_table grown = {.size = table->size ? table->size * 2 : TABLE_MIN,
                                 .used = table->used};
     size_t bytes = grown.size * sizeof(*grown.buckets);
 
-    grown.buckets = relay_pool_alloc(pool, bytes);
+    grown.buckets = ix->memory->alloc(ix->owner, bytes);
     if (!grown.buckets)
         return CW_ENOMEM;
     memset(grown.buckets, 0, bytes);
@@ -66,7 +67,7 @@ static int table_grow(struct relay_pool *pool, struct match_table *table)
             *to = key;
         }
     }
-    relay_pool_free(pool, table->buckets, table->size * sizeof(*table->buckets));
+    ix->memory->free(ix->owner, table->buckets, table->size * sizeof(*table->buckets));
     *table = grown;
     return CW_OK;
 }
@@ -77,11 +78,11 @@ static struct match_key *key_add(struct match_index *ix, struct match_table *tab
     struct match_key *key = ix->free_keys;
     struct match_key **bucket;
 
-    if (table->used >= table->size && table->size < TABLE_MAX && table_grow(ix->pool, table) < 0)
+    if (table->used >= table->size && table->size < TABLE_MAX && table_grow(ix, table) < 0)
         return NULL;
     if (key)
         ix->free_keys = key->next;
-    else if (!(key = relay_pool_alloc(ix->pool, sizeof(*key))))
+    else if (!(key = ix->memory->alloc(ix->owner, sizeof(*key))))
         return NULL;
     bucket = bucket_of(table, tag, class);
     *key = (struct match_key){.next = *bucket, .tag = tag, .class = class};
@@ -124,9 +125,9 @@ static void link_remove(struct match_index *ix, struct match_table *table, struc
         key_remove(ix, table, key);
 }
 
-void match_init(struct match_index *ix, struct relay_pool *pool)
+void match_init(struct match_index *ix, const struct match_memory *memory, void *owner)
 {
-    *ix = (struct match_index){.pool = pool};
+    *ix = (struct match_index){.memory = memory, .owner = owner};
     TAILQ_INIT(&ix->scanned);
     TAILQ_INIT(&ix->all);
 }
@@ -195,7 +196,7 @@ void match_unpost(struct match_index *ix, struct relay_posted *posted)
 static void table_fini(struct match_index *ix, struct match_table *table)
 {
     assert(table->used == 0);
-    relay_pool_free(ix->pool, table->buckets, table->size * sizeof(*table->buckets));
+    ix->memory->free(ix->owner, table->buckets, table->size * sizeof(*table->buckets));
     *table = (struct match_table){0};
 }
 
@@ -222,7 +223,7 @@ void match_fini(struct match_index *ix, void (*release)(void *ctx, struct relay_
         struct match_key *key = ix->free_keys;
 
         ix->free_keys = key->next;
-        relay_pool_free(ix->pool, key, sizeof(*key));
+        ix->memory->free(ix->owner, key, sizeof(*key));
     }
 }
 

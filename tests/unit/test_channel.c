@@ -1,0 +1,230 @@
+/* Channel memory: pieces come out as they went in, in order, whatever their sizes; a piece that is
+ * half written is not there; and nothing that the other side writes makes a reader or a writer
+ * leave the memory. */
+#include "common/channel.h"
+#include "tests/lib/codec.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+SUITE("channel");
+
+#define GUARD 4096u
+#define GUARDED 0xa5
+#define STEPS 20000
+#define THREADED (64u << 20) /* bytes from thread to thread */
+#define HOSTILE 20000
+
+static uint8_t *all;
+static size_t bytes;
+static struct cw_channel channel;
+static struct cw_stream writer;
+static struct cw_stream reader;
+static uint64_t put; /* bytes so far: byte i is that of the pattern */
+static uint64_t taken;
+static uint64_t seed;
+
+static void start(uint32_t ranks)
+{
+    bytes = cw_channel_bytes(ranks);
+    all = aligned_alloc(GUARD, bytes + 2 * GUARD);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(all);
+    memset(all, GUARDED, bytes + 2 * GUARD);
+    memset(all + GUARD, 0, bytes);
+    channel = cw_channel_at(all + GUARD, ranks);
+    writer = reader = cw_channel_stream(&channel, ranks - 1, 0);
+    put = taken = 0;
+    seed = 1;
+}
+
+static void finish(void)
+{
+    bool whole = true;
+
+    for (size_t i = 0; i < GUARD; i++)
+        whole &= all[i] == GUARDED && all[GUARD + bytes + i] == GUARDED;
+    CU_ASSERT_TRUE(whole);
+    free(all);
+}
+
+static uint8_t pattern(uint64_t i)
+{
+    return (uint8_t)(i * 0x9e3779b97f4a7c15ull >> 56);
+}
+
+static uint64_t below(uint64_t bound)
+{
+    return codec_random_below(&seed, bound);
+}
+
+/* One piece from two vectors, behind bytes that are passed over. False: there is no room. */
+static bool put_one(uint32_t wanted)
+{
+    uint8_t from[CW_CHANNEL_PIECE_MAX + 16];
+    int32_t room = cw_stream_room(&writer, wanted);
+    struct cw_piece piece = {.type = CW_PIECE_MORE, .tag = put, .total = wanted, .req = 7};
+    struct iovec parts[2];
+
+    CU_ASSERT_FALSE(writer.broken);
+    if (room < 0)
+        return false;
+    CU_ASSERT_TRUE((uint32_t)room <= wanted && room <= (int32_t)CW_CHANNEL_PIECE_MAX);
+    piece.size = (uint32_t)room;
+    for (int32_t i = 0; i < room; i++)
+        from[16 + i] = pattern(put + (uint64_t)i);
+    parts[0] = (struct iovec){from, 16 + (size_t)room / 3};
+    parts[1] = (struct iovec){from + parts[0].iov_len, 16 + (size_t)room - parts[0].iov_len};
+    cw_stream_put(&writer, &piece, parts, 16);
+    put += (uint64_t)room;
+    return true;
+}
+
+static bool take_one(void)
+{
+    uint8_t to[CW_CHANNEL_PIECE_MAX];
+    struct cw_piece piece;
+    bool same = true;
+
+    if (!cw_stream_next(&reader, &piece))
+        return false;
+    CU_ASSERT_TRUE_FATAL(piece.size <= sizeof(to));
+    CU_ASSERT_TRUE(piece.type == CW_PIECE_MORE && piece.tag == taken && piece.req == 7);
+    cw_stream_copy(&reader, 0, to, piece.size / 2);
+    cw_stream_copy(&reader, piece.size / 2, to + piece.size / 2, piece.size - piece.size / 2);
+    for (uint32_t i = 0; i < piece.size; i++)
+        same &= to[i] == pattern(taken + i);
+    CU_ASSERT_TRUE(same);
+    taken += piece.size;
+    cw_stream_take(&reader, &piece);
+    return true;
+}
+
+TEST(pieces_come_as_they_went)
+{
+    static const uint32_t ranks[] = {2, 64, CW_CHANNEL_RANKS_MAX};
+
+    for (size_t r = 0; r < sizeof(ranks) / sizeof(*ranks); r++) {
+        start(ranks[r]);
+        for (int step = 0; step < STEPS; step++) {
+            uint32_t wanted = (uint32_t)(below(4) ? below(200) : below(2 * CW_CHANNEL_PIECE_MAX));
+
+            if (below(2))
+                put_one(wanted);
+            else
+                take_one();
+        }
+        while (take_one())
+            ;
+        CU_ASSERT_TRUE(put == taken && put > 0 && !reader.broken);
+        finish();
+    }
+}
+
+/* A writer that nobody reads is told that there is no room, and has it again afterwards. */
+TEST(a_full_stream_has_no_room)
+{
+    start(2);
+    while (put_one(1000))
+        ;
+    CU_ASSERT_TRUE(put > CW_CHANNEL_STREAM_MAX / 2);
+    while (take_one())
+        ;
+    CU_ASSERT_TRUE(put_one(CW_CHANNEL_PIECE_MAX) && take_one());
+    finish();
+}
+
+/* What lies where the next piece will be is payload of an earlier one, and may look like a stamp.
+ */
+TEST(old_payload_is_no_piece)
+{
+    uint64_t stamps[CW_CHANNEL_PIECE_MAX / 8];
+    struct cw_piece piece = {.size = 0};
+
+    start(2);
+    for (int step = 0; step < STEPS; step++) {
+        int32_t room = cw_stream_room(&writer, 1 + below(sizeof(stamps)));
+
+        if (room >= 0) { /* stamps of pieces to come, at every line */
+            for (size_t i = 0; i < sizeof(stamps) / 8; i++)
+                stamps[i] = (writer.at & ~63ull) + i / 8 * 64 + writer.size + 1;
+            piece = (struct cw_piece){.size = (uint32_t)room, .type = CW_PIECE_MORE};
+            cw_stream_put(&writer, &piece, &(struct iovec){stamps, sizeof(stamps)}, 0);
+        }
+        while (below(3) && cw_stream_next(&reader, &piece))
+            cw_stream_take(&reader, &piece);
+        CU_ASSERT_TRUE_FATAL(reader.at <= writer.at && !reader.broken);
+    }
+    finish();
+}
+
+static void *write_all(void *arg)
+{
+    uint64_t random = 5;
+
+    (void)arg;
+    while (put < THREADED)
+        if (!put_one((uint32_t)codec_random_below(&random, 50000)))
+            sched_yield();
+    return NULL;
+}
+
+TEST(thread_to_thread)
+{
+    pthread_t thread;
+
+    start(2);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, write_all, NULL), 0);
+    while (taken < THREADED)
+        if (!take_one())
+            sched_yield();
+    pthread_join(thread, NULL);
+    finish();
+}
+
+/* The other side writes anything anywhere in the memory. */
+TEST(a_hostile_side_harms_nobody)
+{
+    static uint8_t to[CW_CHANNEL_PIECE_MAX];
+    struct cw_piece piece;
+
+    start(2);
+    for (int step = 0; step < HOSTILE; step++) {
+        uint64_t *word = (uint64_t *)(reader.bytes + (reader.at & (reader.size - 1)));
+
+        for (int i = 0; i < 5; i++)
+            word[i] = below(3) ? below(1u << 20) : codec_random_below(&seed, UINT64_MAX);
+        if (below(4))
+            word[0] = reader.at + 1;
+        atomic_store(reader.taken, below(2) ? writer.at : below(UINT64_MAX));
+        if (cw_stream_next(&reader, &piece)) {
+            CU_ASSERT_TRUE_FATAL(piece.size <= sizeof(to) && piece.type < CW_PIECE_TYPES);
+            cw_stream_copy(&reader, 0, to, piece.size);
+            cw_stream_take(&reader, &piece);
+        }
+        if (cw_stream_room(&writer, CW_CHANNEL_PIECE_MAX) >= 0)
+            writer.at += 64;
+        reader.broken = writer.broken = false;
+    }
+    finish();
+}
+
+TEST(who_sleeps_is_woken_once)
+{
+    start(3);
+    CU_ASSERT_FALSE(cw_channel_wakes(&channel, 1));
+    CU_ASSERT_EQUAL(*cw_channel_sleep(&channel, 1), 1);
+    CU_ASSERT_FALSE(cw_channel_wakes(&channel, 2));
+    CU_ASSERT_TRUE(cw_channel_wakes(&channel, 1));
+    CU_ASSERT_FALSE(cw_channel_wakes(&channel, 1));
+    cw_channel_sleep(&channel, 1);
+    cw_channel_woke(&channel, 1);
+    CU_ASSERT_FALSE(cw_channel_wakes(&channel, 1));
+    CU_ASSERT_FALSE(cw_stream_is_awaited(&reader));
+    cw_stream_wait(&writer);
+    CU_ASSERT_TRUE(cw_stream_is_awaited(&reader) && !cw_stream_is_awaited(&reader));
+    finish();
+}
