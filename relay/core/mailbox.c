@@ -414,7 +414,7 @@ void mailbox_put_away(struct relay_mailbox *mailbox, struct relay_message *messa
     const struct relay_log *log = &mailbox->log;
 
     /* who takes up a log that was left wants what waits in memory */
-    if (message->slice_count == 0 || !log->kept || log->outlives ||
+    if (message->slice_count == 0 || !log->kept || mailbox->entry.ledger ||
         !store_is_crowded(&mailbox->shared->store))
         return;
     message_put_away(message);

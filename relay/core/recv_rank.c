@@ -136,7 +136,7 @@ void recv_cancel(struct relay_conn *conn, const uint8_t *body)
     posted = match_find_request(&mailbox->index, cancel.req, cancel.tag, cancel.mask);
     if (!posted)
         return;
-    if (mailbox->log.outlives)
+    if (mailbox->log.kept)
         mailbox_logged(mailbox, log_cancel(&mailbox->log, &cancel));
     match_unpost(&mailbox->index, posted);
     mailbox_posted_free(mailbox, posted);

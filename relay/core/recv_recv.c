@@ -14,7 +14,7 @@ void recv_recv(struct relay_conn *conn, const uint8_t *body)
         return;
     }
     mailbox_act(mailbox, recv.clock);
-    if (mailbox->log.outlives)
+    if (mailbox->log.kept)
         mailbox_logged(mailbox, log_recv(&mailbox->log, &recv));
     waiting = match_find_waiting(&mailbox->index, recv.tag, recv.mask);
     if (waiting) {
@@ -48,7 +48,7 @@ void recv_mrecv(struct relay_conn *conn, const uint8_t *body)
         return;
     }
     mailbox_act(mailbox, mrecv.clock);
-    if (mailbox->log.outlives)
+    if (mailbox->log.kept)
         mailbox_logged(mailbox, log_mrecv(&mailbox->log, &mrecv));
     job_match(mailbox, message, mrecv.req, mrecv.capacity);
 }

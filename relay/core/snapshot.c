@@ -128,11 +128,11 @@ void snapshot_take(struct relay_mailbox *mailbox, const struct cw_point *at)
         return;
     }
     failed = log_point_begin(&mailbox->log, at);
-    if (!failed && mailbox->log.outlives)
+    if (!failed)
         failed = append_state(mailbox);
     if (!failed)
         failed = append_messages(mailbox);
-    if (!failed && mailbox->log.outlives)
+    if (!failed)
         failed = append_posted(mailbox);
     mailbox->log.snapshots += mailbox->log.bytes - before;
     mailbox_set_asked(mailbox, false);

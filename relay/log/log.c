@@ -20,14 +20,12 @@ void log_free(struct relay_log *log)
     relay_pool_unlog(log->pool, log->bytes);
     log->bytes = 0;
     log->kept = false;
-    log->outlives = false;
 }
 
 void log_outlive(struct relay_log *log, struct ledger_entry *entry)
 {
     chain_keep(&log->records, entry, 0);
     chain_keep(&log->payload, entry, 1);
-    log->outlives = log->kept && entry->ledger;
 }
 
 /* --- writing -------------------------------------------------------------------------------------
@@ -487,7 +485,6 @@ int log_return(struct relay_log *log, struct ledger_entry *entry, struct chain_e
     log->payload.solid = payload_solid;
     if (!failed)
         failed = chain_return(&log->payload, entry, 1, payload);
-    log->outlives = true;
     log_weigh(log);
     return failed;
 }

@@ -84,7 +84,6 @@ struct relay_log {
     uint64_t bytes;            /* memory held, payload included */
     uint64_t snapshots;        /* ... and how much of it are snapshots, since it was trimmed */
     bool kept;                 /* false: nothing is kept, the rank cannot be started again */
-    bool outlives;             /* the process; then what leads to events is kept, too */
     struct log_mark early;     /* all its events were taken */
     struct log_mark late;      /* the next one, once all of its events are */
     struct log_points *points; /* where the rank may be started again: point.h; NULL: nowhere but
@@ -140,7 +139,7 @@ int log_taken(struct relay_log *log, uint64_t event, uint64_t clock);
 int log_readings(struct relay_log *log, const uint8_t *bytes, uint32_t size);
 int log_answer(struct relay_log *log, const struct cw_probed *answer, bool removed);
 int log_send(struct relay_log *log, const struct cw_send *send);
-/* Inputs: to be called only where the log outlives the process, before what they lead to. */
+/* Inputs, before what they lead to. */
 int log_recv(struct relay_log *log, const struct cw_recv *recv);
 int log_mrecv(struct relay_log *log, const struct cw_mrecv *mrecv);
 int log_cancel(struct relay_log *log, const struct cw_recv *cancel);

@@ -19,7 +19,7 @@ enum log_record_type {
     LOG_READINGS, /* bytes */
     LOG_ANSWER,   /* flags (LOG_REMOVED), clock, msg, tag, total */
     LOG_SEND,     /* dst, kind, tag, total, contents */
-    /* inputs that lead to events; only where the log outlives its process */
+    /* inputs that lead to events */
     LOG_RECV,   /* req, tag, mask, total (its room) */
     LOG_MRECV,  /* msg, req, total (its room) */
     LOG_CANCEL, /* of a posted receive: req, tag, mask */
@@ -29,7 +29,7 @@ enum log_record_type {
     LOG_HELD,      /* a message that was not delivered whole: as MESSAGE */
     LOG_HELD_PART, /* bytes of it */
     LOG_HELD_END,  /* flags (LOG_HELD_*), msg, total */
-    LOG_POSTED,    /* a receive that waits: as RECV; only where the log outlives its process */
+    LOG_POSTED,    /* a receive that waits: as RECV */
     LOG_RECORD_TYPES
 };
 
