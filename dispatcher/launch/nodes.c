@@ -24,7 +24,7 @@ struct way {
 struct node {
     struct nodes *of;
     uint32_t host;
-    bool here; /* a child of ours, which needs no signs of life */
+    bool here; /* a child of ours, which ends when its connection does */
     enum {
         NODE_WAITING,   /* for its turn */
         NODE_STARTING,  /* until it has greeted */
@@ -65,6 +65,7 @@ struct nodes {
     uint32_t users;
     struct loop_timer timer;
     uint64_t period_ns;
+    uint64_t looked_ns; /* when the timer was here last */
     uint32_t starting;
     uint32_t ready;
     uint32_t next; /* the first that waits for its turn */
@@ -81,11 +82,6 @@ static uint64_t now_of(const struct nodes *nodes)
 static const char *name_of(const struct node *n)
 {
     return n->here ? "localhost" : n->of->config.hosts->host[n->host].name;
-}
-
-static uint64_t timeout_of(const struct node *n)
-{
-    return n->here ? LOOP_NEVER : n->of->config.timeout_ns;
 }
 
 /* --- its end --- */
@@ -155,7 +151,10 @@ static void lose(struct node *n, struct cw_err *err)
 
     let_go(n);
     n->silent = false;
-    cw_err_wrap(err, "host %s", name_of(n));
+    if (n->here)
+        cw_err_wrap(err, "the node of this machine (causeway node, pid %u)", n->facts.pid);
+    else
+        cw_err_wrap(err, "host %s", name_of(n));
     tell_users_lost(nodes, n->host);
     mux_free(n->mux);
     set_mux(n, NULL);
@@ -205,7 +204,7 @@ static void greet(struct way *way, struct cw_err *err)
     struct greeting_open open = {.protocol = GREETING_PROTOCOL,
                                  .version = CAUSEWAY_VERSION,
                                  .ranks = config->ranks,
-                                 .timeout_ns = timeout_of(n),
+                                 .timeout_ns = config->timeout_ns,
                                  .alive_period_ns = config->alive_period_ns,
                                  .stack_bytes = stack_limit()};
     struct greeting_attach attach = {.protocol = GREETING_PROTOCOL};
@@ -532,9 +531,9 @@ static void look_at_session(struct node *n)
 {
     struct nodes *nodes = n->of;
 
+    note_heard(n);
     if (n->here)
         return;
-    note_heard(n);
     mux_ping(n->mux);
     if (now_of(nodes) - n->heard_ns > NODES_SILENCE * nodes->period_ns) {
         try_other_way(n);
@@ -554,16 +553,26 @@ static void look_at_silence(struct node *n)
         now_of(nodes) - n->heard_ns > NODES_SILENCE * nodes->period_ns || n->state != NODE_THERE;
     struct cw_err err;
 
-    if (n->here)
-        return;
     if (silent != n->silent)
         nodes->config.events->silent(nodes->config.ctx, n->host, silent);
     n->silent = silent;
     if (now_of(nodes) - n->heard_ns <= nodes->config.timeout_ns)
         return;
-    cw_err_set(&err, CW_ETIME, "nothing was heard of it for %.1f s (--host-timeout)",
-               (double)(now_of(nodes) - n->heard_ns) / 1e9);
+    cw_err_set(&err, CW_ETIME, "nothing was heard of it for %.1f s (%s)",
+               (double)(now_of(nodes) - n->heard_ns) / 1e9,
+               nodes_here(nodes) ? "--host-timeout" : "is it stopped?");
     lose(n, &err);
+}
+
+/* Signs of life that nobody was there to hear count as given: a dispatcher that was stopped must
+ * not take its own node for lost. Others end by themselves meanwhile. */
+static void forgive_own(struct nodes *nodes)
+{
+    uint64_t away_ns = now_of(nodes) - nodes->looked_ns;
+
+    nodes->looked_ns = now_of(nodes);
+    if (away_ns > NODES_SILENCE * nodes->period_ns)
+        nodes->node[nodes_here(nodes)].heard_ns = nodes->looked_ns;
 }
 
 static uint64_t next_look(const struct nodes *nodes)
@@ -594,6 +603,7 @@ static void on_timer(void *ctx)
 {
     struct nodes *nodes = ctx;
 
+    forgive_own(nodes);
     advance(nodes);
     for (uint32_t i = 0; i < nodes->count; i++) {
         struct node *n = &nodes->node[i];

@@ -153,7 +153,7 @@ static void on_timer(void *ctx)
 
 static void keep_time(struct node *n, const struct greeting_open *open)
 {
-    n->timeout_ns = open->timeout_ns;
+    n->timeout_ns = n->here ? LOOP_NEVER : open->timeout_ns;
     n->period_ns = open->timeout_ns / NODE_PERIODS;
     if (n->period_ns > NODE_PERIOD_MAX_NS)
         n->period_ns = NODE_PERIOD_MAX_NS;

@@ -46,7 +46,10 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
     struct host_news *n = ctx;
     char text[CW_ERR_TEXT_MAX];
 
-    log_notice(&n->parts->log, "%s; it is lost", err->text);
+    if (nodes_here(n->parts->nodes) == 0)
+        job_fail(n->job, 1, now_of(n), "%s; the job's ranks and its relay end with it", err->text);
+    else
+        log_notice(&n->parts->log, "%s; it is lost", err->text);
     log_host(&n->parts->log, now_of(n), "host_lost", name_of(n, host), err->text);
     snprintf(text, sizeof(text), "was on host %s, which is lost", name_of(n, host));
     tell(n, LIFE_DEAD, host, text);

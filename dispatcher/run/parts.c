@@ -1,6 +1,7 @@
 #include "dispatcher/run/parts.h"
 #include "dispatcher/node/children.h"
 #include "dispatcher/program/device_path.h"
+#include "dispatcher/servers/image_dir.h"
 #include "tunnels/ssh_transport.h"
 
 #include <sodium.h>
@@ -258,6 +259,22 @@ void parts_end_processes(struct parts *p)
     children_kill(is_server, p);
 }
 
+/* Of the node of this machine, which was killed if its directory is there. Of images that are not
+ * to be kept, what such a node had chosen is found as at a start. */
+static void remove_left(struct parts *p)
+{
+    const char *dir = p->nodes ? nodes_facts(p->nodes, nodes_here(p->nodes))->dir : "";
+    struct image_dir images;
+    struct cw_err err;
+
+    if (!dir[0] || access(dir, F_OK) < 0)
+        return;
+    rundir_remove_left(dir);
+    if (!p->state &&
+        image_dir_choose(&images, p->options->images.dir, p->job_id, false, &err) == CW_OK)
+        image_dir_remove(&images);
+}
+
 void parts_close(struct parts *p)
 {
     if (p->relays && p->state && p->begun && !p->over)
@@ -265,6 +282,7 @@ void parts_close(struct parts *p)
     if (p->loop)
         nodes_end(p->nodes);
     parts_end_processes(p);
+    remove_left(p);
     nodes_free(p->nodes);
     relays_free(p->relays);
     far_units_free(p->far_units);

@@ -600,6 +600,19 @@ stopped_and_continued() {
   expect_silence
 }
 
+# own_node SIGNAL WHY: all of a job on this machine is below its node. What that leaves when it is killed is removed.
+own_node() {
+  local node
+  start "$causeway" run --ckpt-every 100ms -n 2 "$actor" init "pid=$work/pid" "ring_until=$work/go" finalize
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  await_true "images" compgen -G "$TMPDIR/causeway-images-*/*/*" >/dev/null
+  node=$(child_of "$pid")
+  kill "-$1" "$node"
+  finish
+  expect_code 1
+  expect_err_like "^causeway: the node of this machine \\(causeway node, pid $node\\): $2; the job's ranks and its relay end with it$"
+}
+
 left_behind() {
   job_expect 0 '' 2 "background=$1" init ring finalize
 }
@@ -668,6 +681,8 @@ end_tests() {
   t "a rank that is stopped and goes on" stopped_and_continued
   t "--timeout" run_expect 124 '--timeout' "$causeway" run --timeout 2 -n 2 \
     "$programs/exitcode" hang
+  t "the node of this machine is killed" own_node KILL 'the connection was closed'
+  t "the node of this machine is stopped" own_node STOP 'nothing was heard of it for 1[0-9]\.[0-9] s \(is it stopped\?\)'
   t "a process left behind by a rank" left_behind 1
   t "a chain of processes left behind by a rank" left_behind 4
   t "a process left behind by a script" left_behind_by_script

@@ -5,6 +5,7 @@
 #include "dispatcher/launch/far_units.h"
 #include "dispatcher/launch/nodes.h"
 #include "dispatcher/launch/remote.h"
+#include "dispatcher/status/rundir.h"
 #include "dispatcher/wire/channel.h"
 #include "dispatcher/wire/ssh_session.h"
 #include "tests/lib/scratch.h"
@@ -295,6 +296,7 @@ static void open_site(const char *before)
     line[0] = '\0';
 }
 
+/* No host: the node of this machine alone. */
 static void open_nodes(uint32_t count, uint64_t timeout_ns)
 {
     struct nodes_config config = {.hosts = &list,
@@ -302,6 +304,8 @@ static void open_nodes(uint32_t count, uint64_t timeout_ns)
                                   .ranks = RANKS,
                                   .launcher = launcher_path,
                                   .causeway = causeway,
+                                  .own = count ? NULL : causeway,
+                                  .kept_fds = {-1, -1, -1},
                                   .timeout_ns = timeout_ns,
                                   .alive_period_ns = PERIOD_NS,
                                   .events = &nodes_events};
@@ -514,6 +518,50 @@ TEST(what_a_rank_says)
     CU_ASSERT_TRUE(WIFSIGNALED(status[0]) && WTERMSIG(status[0]) == SIGKILL);
     CU_ASSERT_EQUAL(channel_read(made[0].channel[LAUNCH_PMI], bytes, sizeof(bytes)), 9);
     CU_ASSERT_EQUAL(channel_read(made[0].channel[LAUNCH_CONTROL], bytes, sizeof(bytes)), 8);
+    close_rank(0);
+    close_all();
+}
+
+static int reports, requests, requests_too_soon;
+
+/* Each but the first request follows a report. */
+static void on_report(void *ctx, uint8_t *record, size_t size)
+{
+    uint8_t bytes[64];
+    ssize_t n = channel_read(made[0].channel[LAUNCH_PMI], bytes, sizeof(bytes));
+
+    (void)ctx;
+    (void)record;
+    (void)size;
+    requests += n > 0 ? (int)n : 0;
+    reports++;
+    requests_too_soon += requests > reports;
+}
+
+/* The node stands still meanwhile: it finds all of it at once, and requests first. */
+TEST(reports_come_before_the_requests_that_follow)
+{
+    static const char said[] = "exec bash -c 'until [ -e %s/go ]; do sleep 0.01; done; sleep 0.2; "
+                               "for i in {1..20}; do echo >&$PMI_FD; "
+                               "printf \"\\004\\0\\0\\0\\0\\0\\0\\0\" >&$CAUSEWAY_FD; done; "
+                               "echo >&$PMI_FD; >%s/said; exec sleep 1000'";
+    uint64_t until_ns = cw_clock_ns() + WAIT_NS;
+    char script[512];
+
+    reports = requests = requests_too_soon = 0;
+    open_ready(1, TIMEOUT_NS);
+    snprintf(script, sizeof(script), said, scratch_dir, scratch_dir);
+    start(0, script);
+    channel_on_record(made[0].channel[LAUNCH_CONTROL], on_report, NULL);
+    write_script(scratch_path("go"), "");
+    kill(node_pid(0), SIGSTOP);
+    while (access(scratch_path("said"), F_OK) < 0 && cw_clock_ns() < until_ns)
+        usleep(5000);
+    kill(node_pid(0), SIGCONT);
+    CU_ASSERT_TRUE(await_count(&reports, 20));
+    CU_ASSERT_EQUAL(requests_too_soon, 0);
+    unlink(scratch_path("go"));
+    unlink(scratch_path("said"));
     close_rank(0);
     close_all();
 }
@@ -820,6 +868,37 @@ TEST(node_stands_still_for_a_while)
     CU_ASSERT_TRUE(await(&ended[0]));
     read_all(made[0].channel[LAUNCH_STDOUT], 0, NULL);
     CU_ASSERT_STRING_EQUAL(output, "before\nafter\n");
+    CU_ASSERT_EQUAL(host_losses, 0);
+    close_rank(0);
+    close_all();
+}
+
+/* It and what it started are here to be ended. */
+TEST(own_node_stands_still)
+{
+    open_ready(0, 1000000000ull);
+    start(0, "exec sleep 1000");
+    kill(node_pid(0), SIGSTOP);
+    CU_ASSERT_TRUE(await_count(&host_losses, 1));
+    CU_ASSERT_TRUE(lost[0]);
+    CU_ASSERT_PTR_NOT_NULL(strstr(host_why.text, "the node of this machine (causeway node, pid "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(host_why.text, " s (is it stopped?)"));
+    CU_ASSERT_TRUE(is_gone(made[0].pid));
+    rundir_remove_left(nodes_facts(nodes, 0)->dir);
+    remote_detach(remote, (struct cw_process){0}, true);
+    close_rank(0);
+    close_all();
+}
+
+/* What its own node said in the meantime was not heard; that of another host has ended. */
+TEST(dispatcher_stands_still)
+{
+    open_ready(0, 1000000000ull);
+    start(0, "read x; exit 3");
+    kill(node_pid(0), SIGSTOP);
+    usleep(2000000);
+    kill(node_pid(0), SIGCONT);
+    CU_ASSERT_TRUE(await(&ended[0]));
     CU_ASSERT_EQUAL(host_losses, 0);
     close_rank(0);
     close_all();
