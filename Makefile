@@ -319,7 +319,7 @@ fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
 FUZZED = $(filter-out common/workers.c,$(COMMON)) $(RELAY_CORE) tunnels/ssh_address.c tunnels/stripe_frame.c tunnels/stripe_order.c \
 	$(addprefix dispatcher/hosts/,host_files.c host_lines.c host_list.c placement.c rankfile.c slurm.c) \
 	$(addprefix dispatcher/ranks/,pmi.c pmi_line.c places.c)
-FUZZED_DEVICE = $(addprefix rdevice/,contents.c cursor.c exchange.c inbox.c operation.c probes.c request.c session.c)
+FUZZED_DEVICE = $(addprefix rdevice/,channel.c contents.c cursor.c exchange.c inbox.c mailbox.c operation.c probes.c request.c session.c)
 fuzzers: $(FUZZERS)
 build/fuzz-obj/%.o: %.c
 	@mkdir -p $(@D)

@@ -7,7 +7,8 @@
 #include "common/frame.h"
 
 #define CW_SETUP_ENV "CAUSEWAY_FD"
-#define CW_INSIDE_ENV "CAUSEWAY_INSIDE" /* 0; in what a rank that has called MPI_Init starts, 1 */
+#define CW_CHANNEL_ENV "CAUSEWAY_CHANNEL" /* descriptor of the channel memory, if any */
+#define CW_INSIDE_ENV "CAUSEWAY_INSIDE"   /* 0; in what a rank that has called MPI_Init starts, 1 */
 
 /* Where the ranks of the job are at home, for collectives that know sites: a character for each
  * rank, the number of its relay in base 16. Not set where MPICH's own collectives are wanted. */
@@ -64,6 +65,7 @@ enum cw_setup_flag {
     CW_SETUP_CONTENTS_ALL = 4,
     CW_SETUP_CONTENTS_NONE = 8,
     CW_SETUP_CONTENTS_END = 16, /* other contents end the job */
+    CW_SETUP_CHANNEL = 32,      /* messages go through channel memory, without the relay */
 };
 
 /* Where a rank is in its output when an image is taken: written to each of stdout and stderr that

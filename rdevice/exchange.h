@@ -6,6 +6,7 @@
 #define RDEVICE_EXCHANGE_H
 
 #include "common/setup.h"
+#include "rdevice/channel.h"
 #include "rdevice/contents.h"
 #include "rdevice/cursor.h"
 #include "rdevice/inbox.h"
@@ -22,6 +23,10 @@ struct exchange {
     struct probes probes;
     struct request_table requests; /* set up apart */
     struct contents contents;
+    struct channel channel; /* set up apart; the message that goes there: */
+    struct cw_piece piece;
+    uint32_t to;
+    uint32_t reads;             /* of the channel that found something */
     uint64_t skip;              /* bytes of the message at hand that the relay has already */
     bool farewell;              /* has come */
     struct cw_checkpoint asked; /* for an image; its number is 0: for none */

@@ -110,24 +110,20 @@ static void request_begin(struct request *request, const struct cw_message *m)
     }
 }
 
-const char *inbox_on_message(struct inbox *b, const struct request_table *requests,
-                             const uint8_t *body, size_t size, uint8_t **to)
+const char *inbox_message(struct inbox *b, const struct request_table *requests,
+                          const struct cw_message *m, size_t size, uint8_t **to)
 {
+    bool last = m->flags & CW_MESSAGE_LAST;
     struct request *request;
-    struct cw_message m;
     size_t left;
-    bool last;
 
-    if (!cw_message_get(body, &m))
-        return "MESSAGE that cannot be read";
-    last = m.flags & CW_MESSAGE_LAST;
-    if (m.flags & CW_MESSAGE_ACTIVE)
-        return on_active_message(b, &m, size, to);
-    request = request_find(requests, m.req);
-    if (!request || !request->receiving || request->begun == !!(m.flags & CW_MESSAGE_FIRST))
+    if (m->flags & CW_MESSAGE_ACTIVE)
+        return on_active_message(b, m, size, to);
+    request = request_find(requests, m->req);
+    if (!request || !request->receiving || request->begun == !!(m->flags & CW_MESSAGE_FIRST))
         return "MESSAGE for a receive that is not posted";
     if (!request->begun)
-        request_begin(request, &m);
+        request_begin(request, m);
     left = request_wanted(request) - request->received;
     if (size > left || last != (size == left))
         return "MESSAGE whose bytes do not add up";
@@ -135,7 +131,16 @@ const char *inbox_on_message(struct inbox *b, const struct request_table *reques
     request->received += size;
     request->busy = !last;
     b->ends = last ? &request->event : NULL;
-    return last ? take_event_number(b, &request->event, m.event) : NULL;
+    return last ? take_event_number(b, &request->event, m->event) : NULL;
+}
+
+const char *inbox_on_message(struct inbox *b, const struct request_table *requests,
+                             const uint8_t *body, size_t size, uint8_t **to)
+{
+    struct cw_message m;
+
+    return cw_message_get(body, &m) ? inbox_message(b, requests, &m, size, to)
+                                    : "MESSAGE that cannot be read";
 }
 
 /* --- a relay that is back -----------------------------------------------------------------------
@@ -201,25 +206,30 @@ void inbox_on_restore(struct inbox *b, const struct request_table *requests)
 /* --- other events -------------------------------------------------------------------------------
  */
 
-const char *inbox_on_done(struct inbox *b, const struct request_table *requests, uint8_t type,
-                          const uint8_t *body)
+const char *inbox_done(struct inbox *b, const struct request_table *requests, uint8_t type,
+                       const struct cw_done *done)
 {
-    struct request *request;
-    struct cw_done done;
+    struct request *request = request_find(requests, done->req);
     const char *wrong;
 
-    if (!cw_done_get(body, &done))
-        return "SENT or CANCELED that cannot be read";
-    request = request_find(requests, done.req);
     if (!request || request->receiving != (type == CW_FRAME_CANCELED) || request->begun)
         return "SENT or CANCELED for a request that does not wait for it";
-    wrong = take_event_number(b, &request->event, done.event);
+    wrong = take_event_number(b, &request->event, done->event);
     if (wrong)
         return wrong;
     request->status = type == CW_FRAME_CANCELED ? REQUEST_CANCELED : REQUEST_OK;
     request->busy = false;
     happen(b, &request->event);
     return NULL;
+}
+
+const char *inbox_on_done(struct inbox *b, const struct request_table *requests, uint8_t type,
+                          const uint8_t *body)
+{
+    struct cw_done done;
+
+    return cw_done_get(body, &done) ? inbox_done(b, requests, type, &done)
+                                    : "SENT or CANCELED that cannot be read";
 }
 
 static void add_own(struct inbox *b, struct event *event)

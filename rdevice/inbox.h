@@ -45,7 +45,13 @@ const char *inbox_on_message(struct inbox *b, const struct request_table *reques
                              const uint8_t *body, size_t size, uint8_t **to);
 void inbox_payload_came(struct inbox *b);
 
-/* SENT or CANCELED. */
+/* The same of a message that did not come as a frame: its next event is number `event` + 1. */
+const char *inbox_message(struct inbox *b, const struct request_table *requests,
+                          const struct cw_message *m, size_t size, uint8_t **to);
+
+/* SENT or CANCELED; and when it did not come as a frame. */
+const char *inbox_done(struct inbox *b, const struct request_table *requests, uint8_t type,
+                       const struct cw_done *done);
 const char *inbox_on_done(struct inbox *b, const struct request_table *requests, uint8_t type,
                           const uint8_t *body);
 

@@ -29,12 +29,44 @@ void operation_taken(struct exchange *x)
     cw_taken_put(exchange_lazy_frame(x, CW_FRAME_TAKEN, CW_TAKEN_SIZE), &taken);
 }
 
-uint8_t *operation_frame(struct exchange *x, uint8_t type, size_t size)
+/* Where the body of this frame goes; NULL: an earlier incarnation has made the operation. */
+static uint8_t *operation_frame(struct exchange *x, uint8_t type, size_t size)
 {
     if (cursor_act(x))
         return NULL;
     operation_inputs(x);
     return exchange_frame(x, type, size);
+}
+
+void operation_recv(struct exchange *x, const struct cw_recv *recv)
+{
+    uint8_t *to;
+
+    if (x->channel.on)
+        mailbox_recv(&x->channel.mailbox, recv);
+    else if ((to = operation_frame(x, CW_FRAME_RECV, CW_RECV_SIZE)))
+        cw_recv_put(to, recv);
+}
+
+void operation_mrecv(struct exchange *x, const struct cw_mrecv *mrecv)
+{
+    uint8_t *to;
+
+    if (x->channel.on)
+        mailbox_mrecv(&x->channel.mailbox, mrecv);
+    else if ((to = operation_frame(x, CW_FRAME_MRECV, CW_MRECV_SIZE)))
+        cw_mrecv_put(to, mrecv);
+}
+
+void operation_cancel(struct exchange *x, const struct cw_recv *cancel)
+{
+    uint8_t *to;
+
+    if (x->channel.on)
+        mailbox_cancel(&x->channel.mailbox, cancel);
+    else if ((to = operation_frame(x, CW_FRAME_CANCEL, CW_RECV_SIZE)))
+        cw_recv_put(to, cancel);
+    exchange_flush(x);
 }
 
 /* --- probes -------------------------------------------------------------------------------------
@@ -61,6 +93,10 @@ struct cw_probed operation_probe(struct exchange *x, uint64_t tag, uint64_t mask
         .tag = tag, .mask = mask, .remove = remove, .clock = ++x->cursor.polls};
     struct cw_probed answer = {.found = false};
 
+    if (x->channel.on) {
+        exchange_read(x);
+        return mailbox_probe(&x->channel.mailbox, tag, mask, remove);
+    }
     if (x->cursor.active) {
         cursor_probe(x, &answer);
         return answer;
@@ -96,6 +132,41 @@ static int cut(struct iovec **from, int *count, size_t max, struct iovec *to, si
         }
     }
     return n;
+}
+
+/* --- messages through the channel memory ---
+ */
+
+static const uint32_t piece_types[] = {
+    [CW_SEND_TAG] = CW_PIECE_TAG, [CW_SEND_SYNC] = CW_PIECE_SYNC, [CW_SEND_AM] = CW_PIECE_AM};
+
+/* The next `size` bytes of the message at hand. Whoever waits for room takes what comes meanwhile:
+ * two ranks may send to each other before they receive. */
+static void put_pieces(struct exchange *x, const struct iovec *from, size_t size)
+{
+    uint64_t since = 0;
+    size_t done = 0;
+    int32_t put;
+
+    do {
+        put = channel_put(&x->channel, x->to, &x->piece, from, done, size - done);
+        if (put >= 0) {
+            done += (size_t)put;
+            x->piece.type = CW_PIECE_MORE;
+            since = 0;
+        } else if (!exchange_read(x)) {
+            since = since ? since : cw_clock_ns();
+            exchange_wait(x, since);
+        }
+    } while (put < 0 || done < size);
+    x->channel.waits_for = x->channel.rank;
+}
+
+static void begin_pieces(struct exchange *x, const struct operation_target *to, uint64_t total)
+{
+    x->to = to->dst;
+    x->piece = (struct cw_piece){
+        .type = piece_types[to->kind], .tag = to->tag, .total = total, .req = to->req};
 }
 
 /* Of what `pieces` hold. Without a log nothing is compared. */
@@ -178,6 +249,11 @@ void operation_send(struct exchange *x, const struct operation_target *to,
     size_t total = sum(rest, pieces, count);
     size_t first = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
 
+    if (x->channel.on) {
+        begin_pieces(x, to, total);
+        put_pieces(x, pieces, total);
+        return;
+    }
     if (!put_send(x, to, total, hash_of(x, to, pieces, count), first,
                   total <= OPERATION_COPY_MAX ? total : 0)) {
         cut(&from, &count, x->skip, chunk, &first);
@@ -205,6 +281,11 @@ void operation_send_first(struct exchange *x, const struct operation_target *to,
 {
     struct iovec piece = {.iov_base = (void *)first, .iov_len = size};
 
+    if (x->channel.on) {
+        begin_pieces(x, to, total);
+        put_pieces(x, &piece, size);
+        return;
+    }
     if (put_send(x, to, total, hash_of(x, to, &piece, 1), size, 0))
         exchange_flush_with(x, &piece, 1);
     else
@@ -213,6 +294,10 @@ void operation_send_first(struct exchange *x, const struct operation_target *to,
 
 void operation_send_more(struct exchange *x, const void *bytes, size_t size)
 {
+    if (x->channel.on) {
+        put_pieces(x, &(struct iovec){.iov_base = (void *)bytes, .iov_len = size}, size);
+        return;
+    }
     if (x->cursor.logged)
         contents_more(&x->contents, bytes, size);
     put_more(x, bytes, size);

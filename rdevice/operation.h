@@ -30,9 +30,11 @@ void operation_send_first(struct exchange *x, const struct operation_target *to,
                           const void *first, size_t size);
 void operation_send_more(struct exchange *x, const void *bytes, size_t size);
 
-/* Queues a frame that is an operation (RECV, MRECV, CANCEL). Returns where its body goes; NULL: an
- * earlier incarnation has made it. */
-uint8_t *operation_frame(struct exchange *x, uint8_t type, size_t size);
+/* Receives, and takes a receive back. They are told with the next flush: until the next call for
+ * progress nobody could see their effect. */
+void operation_recv(struct exchange *x, const struct cw_recv *recv);
+void operation_mrecv(struct exchange *x, const struct cw_mrecv *mrecv);
+void operation_cancel(struct exchange *x, const struct cw_recv *cancel);
 
 /* Asks the mailbox, and waits for its answer; .found says whether a message waits there: then it
  * was an operation. `remove`: the message is taken out. */

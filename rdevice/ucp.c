@@ -413,8 +413,6 @@ static struct request *receive_new(void *buffer, size_t count, const ucp_request
     return request;
 }
 
-/* The receive is told to the relay with the next flush: until the next call for progress nobody
- * could see its effect. */
 ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer, size_t count, ucp_tag_t tag,
                                   ucp_tag_t tag_mask, const ucp_request_param_t *param)
 {
@@ -424,13 +422,11 @@ ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer, size_t coun
                            .mask = tag_mask,
                            .capacity = request->capacity,
                            .clock = device.exchange.cursor.polls};
-    uint8_t *to = operation_frame(device_enter(), CW_FRAME_RECV, CW_RECV_SIZE);
 
     request->want_tag = tag;
     request->want_mask = tag_mask;
     trace_request(TRACE_RECEIVE, request);
-    if (to)
-        cw_recv_put(to, &recv);
+    operation_recv(device_enter(), &recv);
     return request->user;
 }
 
@@ -484,11 +480,9 @@ ucs_status_ptr_t ucp_tag_msg_recv_nbx(ucp_worker_h worker, void *buffer, size_t 
                              .msg = message_number(message),
                              .capacity = request->capacity,
                              .clock = device.exchange.cursor.polls};
-    uint8_t *to = operation_frame(device_enter(), CW_FRAME_MRECV, CW_MRECV_SIZE);
 
     trace_request(TRACE_RECEIVE, request);
-    if (to)
-        cw_mrecv_put(to, &mrecv);
+    operation_mrecv(device_enter(), &mrecv);
     return request->user;
 }
 
@@ -516,15 +510,11 @@ void ucp_request_cancel(ucp_worker_h worker, void *user)
                              .tag = request->want_tag,
                              .mask = request->want_mask,
                              .clock = device.exchange.cursor.polls};
-    uint8_t *to;
 
     if (!request->receiving || request->completed)
         return;
     trace_request(TRACE_CANCEL, request);
-    to = operation_frame(device_enter(), CW_FRAME_CANCEL, CW_RECV_SIZE);
-    if (to)
-        cw_recv_put(to, &cancel);
-    exchange_flush(&device.exchange);
+    operation_cancel(device_enter(), &cancel);
 }
 
 /* --- completion ----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include "rdevice/wait.h"
 #include "common/clock.h"
 #include "rdevice/calls.h"
+#include "rdevice/channel.h"
 #include "rdevice/lock.h"
 #include "rdevice/next.h"
 #include "rdevice/real.h"
@@ -12,6 +13,8 @@
 
 #include <poll.h>
 #include <sched.h>
+
+#define CHANNEL_BESIDE_MS 10 /* beside a descriptor: between two looks at the channel memory */
 
 void wait_begin(struct waiter *w, struct cw_wire *wire, uint32_t ranks, uint64_t spin_ns)
 {
@@ -121,15 +124,30 @@ static bool sleep_at_socket(struct waiter *w, struct pollfd *p, uint64_t ns)
     return readable;
 }
 
-static void doze(struct waiter *w, bool in, bool out, uint64_t waited_ns)
+static void doze_at_wire(struct waiter *w, bool in, bool out, uint64_t ns)
 {
     struct pollfd p = {.fd = w->wire->fd, .events = cw_wire_sleep(w->wire, in, out)};
-    uint64_t ns = wait_sleep_ns(waited_ns, w->threads);
     bool readable = false;
 
     if (p.events)
         readable = sleep_at_socket(w, &p, ns);
     cw_wire_woke(w->wire, readable);
+}
+
+/* What the relay says then is found after this time. */
+static void doze_at_channel(struct waiter *w, uint64_t ns)
+{
+    channel_sleep(w->channel, ns);
+    w->sleeps++;
+    w->syscalls++;
+}
+
+static void doze(struct waiter *w, bool in, bool out, uint64_t waited_ns)
+{
+    if (w->channel)
+        doze_at_channel(w, wait_sleep_ns(waited_ns, w->threads));
+    else
+        doze_at_wire(w, in, out, wait_sleep_ns(waited_ns, w->threads));
 }
 
 /* --- facts ------------------------------------------------------------------------------------ */
@@ -231,7 +249,7 @@ bool wait_beside(struct waiter *w, int fd, bool in, bool out, bool *ended)
     short events = in || out ? cw_wire_sleep(w->wire, in, out) : POLLRDHUP;
     struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = w->wire->fd, .events = events}};
 
-    NEXT(poll)(p, 2, events ? -1 : 0);
+    NEXT(poll)(p, 2, !events ? 0 : w->channel ? CHANNEL_BESIDE_MS : -1);
     if (in || out)
         cw_wire_woke(w->wire, p[1].revents != 0);
     w->sleeps++;

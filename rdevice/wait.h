@@ -13,13 +13,16 @@
 #include <stdint.h>
 
 /* wait.c's own, but for what the device says of it. */
+struct channel;
+
 struct waiter {
-    struct cw_wire *wire; /* borrowed */
-    uint32_t ranks;       /* of the job */
-    uint64_t spin_ns;     /* yields that long; 0: sleeps at once */
-    bool threads;         /* more than one thread calls: the device says so */
-    uint64_t sleeps;      /* so far */
-    uint64_t syscalls;    /* for waiting, so far */
+    struct channel *channel; /* where it sleeps in place of the wire; NULL: there is none */
+    struct cw_wire *wire;    /* borrowed */
+    uint32_t ranks;          /* of the job */
+    uint64_t spin_ns;        /* yields that long; 0: sleeps at once */
+    bool threads;            /* more than one thread calls: the device says so */
+    uint64_t sleeps;         /* so far */
+    uint64_t syscalls;       /* for waiting, so far */
 
     struct cw_spin spin;
     uint64_t call;        /* of MPI, the last that asked in vain (calls_made) */

@@ -429,22 +429,16 @@ static void post(uint8_t type, uint8_t how)
     struct request *request = new_request(true, how);
     struct cw_recv recv = {.req = request->id, .capacity = request->capacity};
     struct cw_mrecv mrecv = {.req = request->id, .capacity = request->capacity};
-    uint8_t *to;
 
-    if (type == CW_FRAME_RECV && (to = operation_frame(&exchange, CW_FRAME_RECV, CW_RECV_SIZE)))
-        cw_recv_put(to, &recv);
-    if (type == CW_FRAME_MRECV && (to = operation_frame(&exchange, CW_FRAME_MRECV, CW_MRECV_SIZE)))
-        cw_mrecv_put(to, &mrecv);
+    if (type == CW_FRAME_RECV)
+        operation_recv(&exchange, &recv);
+    else if (type == CW_FRAME_MRECV)
+        operation_mrecv(&exchange, &mrecv);
 }
 
 static void cancel(void)
 {
-    struct cw_recv recv = {0};
-    uint8_t *to = operation_frame(&exchange, CW_FRAME_CANCEL, CW_RECV_SIZE);
-
-    if (to)
-        cw_recv_put(to, &recv);
-    exchange_flush(&exchange);
+    operation_cancel(&exchange, &(struct cw_recv){0});
 }
 
 /* A clock is read, as libc.c does. */

@@ -1,0 +1,173 @@
+#include "rdevice/channel.h"
+#include "rdevice/arena.h"
+#include "rdevice/fatal.h"
+#include "rdevice/image/system.h"
+
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define PIECE_MIN 4096u /* bytes that a writer waits for, unless fewer are left */
+
+static void *map_memory(uint32_t ranks)
+{
+    const char *text = getenv(CW_CHANNEL_ENV);
+    size_t size = cw_channel_bytes(ranks);
+    int fd = text ? atoi(text) : -1;
+    struct stat s;
+    void *at;
+
+    if (fd < 0 || fstat(fd, &s) < 0 || s.st_size != (off_t)size)
+        fatal_exit(CW_REPORT_FATAL,
+                   "descriptor %d (" CW_CHANNEL_ENV ") is no channel memory of %u ranks: did the "
+                   "program close it before MPI_Init? --channel off does without",
+                   fd, ranks);
+    at = system_map((uintptr_t)ARENA_CHANNEL, size, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+    if (system_failed(at))
+        fatal_exit(CW_REPORT_FATAL,
+                   "mapping the channel memory, %zu bytes: %s; --channel off does "
+                   "without",
+                   size, strerror((int)-(intptr_t)at));
+    system_close(fd);
+    return at;
+}
+
+void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox *inbox,
+                  const struct request_table *requests)
+{
+    uint32_t ranks = setup->ranks;
+
+    *c = (struct channel){.on = setup->flags & CW_SETUP_CHANNEL};
+    if (!c->on)
+        return;
+    if (ranks > CW_CHANNEL_RANKS_MAX)
+        fatal_exit(CW_REPORT_FATAL, "channel memory for %u ranks: at most %u share one", ranks,
+                   CW_CHANNEL_RANKS_MAX);
+    c->memory = cw_channel_at(map_memory(ranks), ranks);
+    c->rank = c->waits_for = setup->process.rank;
+    c->in = arena_alloc(ranks * sizeof(*c->in));
+    c->out = arena_alloc(ranks * sizeof(*c->out));
+    for (uint32_t other = 0; other < ranks; other++) {
+        c->in[other] = cw_channel_stream(&c->memory, other, c->rank);
+        c->out[other] = cw_channel_stream(&c->memory, c->rank, other);
+    }
+    mailbox_begin(&c->mailbox, inbox, requests, ranks);
+}
+
+__attribute__((noreturn, cold)) static void broken(uint32_t other, const char *what)
+{
+    fatal_exit(CW_REPORT_FATAL, "rank %u broke the channel memory: %s", other, what);
+}
+
+/* --- sleeping ------------------------------------------------------------------------------------
+ */
+
+static void wake(struct channel *c, uint32_t other)
+{
+    if (cw_channel_wakes(&c->memory, other))
+        system_call(SYS_futex, c->memory.memory + (size_t)other * CW_CHANNEL_LINE, FUTEX_WAKE, 1);
+}
+
+static bool has_room(struct channel *c)
+{
+    return c->waits_for != c->rank &&
+           cw_stream_room(&c->out[c->waits_for], CW_CHANNEL_PIECE_MAX) >= (int32_t)PIECE_MIN;
+}
+
+static bool is_readable(const struct channel *c)
+{
+    uint32_t other = 0;
+
+    while (other < c->memory.ranks && !cw_stream_readable(&c->in[other]))
+        other++;
+    return other < c->memory.ranks;
+}
+
+void channel_sleep(struct channel *c, uint64_t ns)
+{
+    struct timespec t = {.tv_nsec = (long)ns};
+    _Atomic uint32_t *futex = cw_channel_sleep(&c->memory, c->rank);
+
+    if (c->waits_for != c->rank)
+        cw_stream_wait(&c->out[c->waits_for]);
+    if (!is_readable(c) && !has_room(c))
+        system_call(SYS_futex, futex, FUTEX_WAIT, 1, &t, NULL, 0);
+    cw_channel_woke(&c->memory, c->rank);
+}
+
+/* --- pieces --------------------------------------------------------------------------------------
+ */
+
+int32_t channel_put(struct channel *c, uint32_t to, struct cw_piece *head, const struct iovec *from,
+                    size_t skip, size_t size)
+{
+    struct cw_stream *stream = &c->out[to];
+    int32_t room = cw_stream_room(stream, size);
+
+    if (stream->broken)
+        broken(to, "it took what was not put");
+    c->waits_for = c->rank;
+    if (room < 0 || ((size_t)room < size && room < (int32_t)PIECE_MIN)) {
+        c->waits_for = to;
+        return -1;
+    }
+    head->size = (uint32_t)room;
+    cw_stream_put(stream, head, from, skip);
+    if (to != c->rank)
+        wake(c, to);
+    return room;
+}
+
+/* Those for which there is no room now are told later. */
+static void tell_matched(struct channel *c)
+{
+    struct mailbox *m = &c->mailbox;
+    uint32_t left = 0;
+
+    for (uint32_t i = 0; i < m->matched_count; i++) {
+        struct cw_piece piece = {.type = CW_PIECE_SENT, .req = m->matched[i].req};
+        uint32_t waits_for = c->waits_for;
+
+        if (channel_put(c, m->matched[i].rank, &piece, NULL, 0, 0) < 0)
+            m->matched[left++] = m->matched[i];
+        c->waits_for = waits_for;
+    }
+    m->matched_count = left;
+}
+
+static bool read_one(struct channel *c, uint32_t other)
+{
+    struct cw_stream *stream = &c->in[other];
+    struct cw_piece piece;
+    const char *wrong;
+    uint32_t count = 0;
+
+    while (count < CHANNEL_PIECES_MAX && cw_stream_next(stream, &piece)) {
+        wrong = mailbox_piece(&c->mailbox, other, &piece, stream);
+        if (wrong)
+            broken(other, wrong);
+        cw_stream_take(stream, &piece);
+        count++;
+    }
+    if (stream->broken)
+        broken(other, "a piece that cannot be");
+    if (count > 0 && cw_stream_is_awaited(stream))
+        wake(c, other);
+    return count > 0;
+}
+
+bool channel_read(struct channel *c)
+{
+    bool came = false;
+
+    for (uint32_t other = 0; other < c->memory.ranks; other++)
+        if (cw_stream_readable(&c->in[other]))
+            came |= read_one(c, other);
+    if (c->mailbox.matched_count > 0)
+        tell_matched(c);
+    return came;
+}

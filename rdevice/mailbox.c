@@ -1,0 +1,315 @@
+#include "rdevice/mailbox.h"
+#include "rdevice/arena.h"
+#include "rdevice/fatal.h"
+
+#include <string.h>
+
+#define GROW_MIN 16u /* entries of a table; it doubles */
+
+/* A message that began to come, and is not received whole. */
+struct waiting_message {
+    struct match_waiting waiting; /* first: found by its address */
+    uint64_t total;
+    uint64_t arrived;
+    uint64_t capacity;  /* of its receive, once it is matched */
+    uint64_t delivered; /* bytes that the receive has */
+    uint32_t src;
+    uint32_t type;       /* enum cw_piece_type */
+    uint32_t sender_req; /* of CW_PIECE_SYNC */
+    uint32_t req;        /* of its receive, or the stream number of an active message */
+    bool matched;
+    bool begun;     /* the inbox knows of it */
+    uint8_t *bytes; /* that arrived before it was matched, room for all; NULL: none */
+};
+
+static void *match_alloc(void *owner, size_t size)
+{
+    (void)owner;
+    return arena_alloc(size);
+}
+
+static void match_free(void *owner, void *at, size_t size)
+{
+    (void)owner;
+    if (at)
+        arena_free(at, size);
+}
+
+static const struct match_memory match_memory = {match_alloc, match_free};
+
+static void *zeroed(size_t size)
+{
+    return memset(arena_alloc(size), 0, size);
+}
+
+void mailbox_begin(struct mailbox *m, struct inbox *inbox, const struct request_table *requests,
+                   uint32_t ranks)
+{
+    *m = (struct mailbox){
+        .inbox = inbox, .requests = requests, .coming = zeroed(ranks * sizeof(*m->coming))};
+    match_init(&m->index, &match_memory, NULL);
+}
+
+/* A table twice as large, of which what is new is zero. */
+static void *grown(void *table, uint32_t *size, size_t entry)
+{
+    uint32_t before = *size;
+    void *to;
+
+    *size = before ? 2 * before : GROW_MIN;
+    to = zeroed(*size * entry);
+    if (before) {
+        memcpy(to, table, before * entry);
+        arena_free(table, before * entry);
+    }
+    return to;
+}
+
+/* --- messages ------------------------------------------------------------------------------------
+ */
+
+static void drop_bytes(struct waiting_message *message)
+{
+    if (message->bytes)
+        arena_free(message->bytes, message->total);
+    message->bytes = NULL;
+}
+
+static void drop(struct waiting_message *message)
+{
+    drop_bytes(message);
+    arena_free(message, sizeof(*message));
+}
+
+static uint64_t wanted(const struct waiting_message *message)
+{
+    return message->total < message->capacity ? message->total : message->capacity;
+}
+
+/* The next at most `size` bytes of it go to its receive: to *to, *size of them; then
+ * inbox_payload_came(). What the receive has no room for goes nowhere. */
+static const char *deliver(struct mailbox *m, struct waiting_message *message, uint32_t *size,
+                           uint8_t **to)
+{
+    uint64_t left = wanted(message) - message->delivered;
+    struct cw_message header = {.req = message->req,
+                                .tag = message->waiting.tag,
+                                .total = message->total,
+                                .flags = message->begun ? 0 : CW_MESSAGE_FIRST};
+
+    if (*size > left)
+        *size = (uint32_t)left;
+    if (*size == left) {
+        header.flags |= CW_MESSAGE_LAST;
+        header.event = m->inbox->event + 1;
+    }
+    header.flags |= message->capacity < message->total ? CW_MESSAGE_TRUNC : 0;
+    header.flags |= message->type == CW_PIECE_AM ? CW_MESSAGE_ACTIVE : 0;
+    message->begun = true;
+    message->delivered += *size;
+    return inbox_message(m->inbox, m->requests, &header, *size, to);
+}
+
+static bool is_delivered(const struct waiting_message *message)
+{
+    return message->begun && message->delivered == wanted(message);
+}
+
+static void note_matched(struct mailbox *m, const struct waiting_message *message)
+{
+    if (message->type != CW_PIECE_SYNC)
+        return;
+    if (m->matched_count == m->matched_size)
+        m->matched = grown(m->matched, &m->matched_size, sizeof(*m->matched));
+    m->matched[m->matched_count++] =
+        (struct matched_send){.rank = message->src, .req = message->sender_req};
+}
+
+static void give_receive(struct mailbox *m, struct waiting_message *message, uint32_t req,
+                         uint64_t capacity)
+{
+    message->matched = true;
+    message->req = req;
+    message->capacity = capacity;
+    note_matched(m, message);
+}
+
+/* One that waited has its receive: this rank's own, which the inbox takes. */
+static void receive_waiting(struct mailbox *m, struct waiting_message *message, uint32_t req,
+                            uint64_t capacity)
+{
+    uint8_t *to = NULL;
+    uint64_t done = 0;
+    const char *wrong = NULL;
+
+    give_receive(m, message, req, capacity);
+    while (!wrong && (done < message->arrived || message->total == 0) && !is_delivered(message)) {
+        uint64_t left = message->arrived - done;
+        uint32_t size = left < CW_FRAME_DATA_MAX ? (uint32_t)left : CW_FRAME_DATA_MAX;
+
+        wrong = deliver(m, message, &size, &to);
+        if (size)
+            memcpy(to, message->bytes + done, size);
+        done += size;
+        inbox_payload_came(m->inbox);
+    }
+    if (wrong)
+        fatal_exit(CW_REPORT_FATAL, "a receive of this rank gets %s", wrong);
+    drop_bytes(message);
+    if (message->arrived == message->total)
+        drop(message);
+}
+
+/* --- pieces --------------------------------------------------------------------------------------
+ */
+
+/* Returns NULL without bytes of its own where it goes straight to its receive. */
+static struct waiting_message *begin(struct mailbox *m, uint32_t src, const struct cw_piece *piece)
+{
+    struct waiting_message *message = zeroed(sizeof(*message));
+    struct relay_posted *posted = NULL;
+
+    message->waiting.tag = piece->tag;
+    message->total = piece->total;
+    message->src = src;
+    message->type = piece->type;
+    message->sender_req = piece->req;
+    if (piece->type == CW_PIECE_AM) {
+        give_receive(m, message, m->streams++, UINT64_MAX);
+    } else if ((posted = match_find_posted(&m->index, piece->tag))) {
+        match_unpost(&m->index, posted);
+        give_receive(m, message, posted->req, posted->capacity);
+        arena_free(posted, sizeof(*posted));
+    } else {
+        match_wait(&m->index, &message->waiting);
+        message->bytes = piece->total ? arena_alloc(piece->total) : NULL;
+    }
+    return message;
+}
+
+static const char *arrive(struct mailbox *m, struct waiting_message *message,
+                          const struct cw_piece *piece, const struct cw_stream *stream)
+{
+    const char *wrong = NULL;
+    uint32_t size = piece->size;
+    uint8_t *to = message->bytes ? message->bytes + message->arrived : NULL;
+    bool goes = message->matched && !is_delivered(message);
+
+    if (goes)
+        wrong = deliver(m, message, &size, &to);
+    if (wrong)
+        return wrong;
+    if (size && to)
+        cw_stream_copy(stream, 0, to, size);
+    if (goes)
+        inbox_payload_came(m->inbox);
+    message->arrived += piece->size;
+    if (message->arrived < message->total)
+        return NULL;
+    m->coming[message->src] = NULL;
+    if (message->matched)
+        drop(message);
+    return NULL;
+}
+
+static const char *sent(struct mailbox *m, const struct cw_piece *piece)
+{
+    const struct cw_done done = {.req = piece->req, .event = m->inbox->event + 1};
+
+    return inbox_done(m->inbox, m->requests, CW_FRAME_SENT, &done);
+}
+
+const char *mailbox_piece(struct mailbox *m, uint32_t src, const struct cw_piece *piece,
+                          const struct cw_stream *stream)
+{
+    struct waiting_message *message = m->coming[src];
+
+    if (piece->type == CW_PIECE_SENT)
+        return sent(m, piece);
+    if ((piece->type == CW_PIECE_MORE) != (message != NULL))
+        return message ? "a message that begins amid another one"
+                       : "more of a message that has not begun";
+    if (!message && piece->total > CW_MESSAGE_MAX)
+        return "a message above the bound";
+    if (piece->size > (message ? message->total - message->arrived : piece->total))
+        return "more bytes than a message has";
+    if (!message)
+        message = m->coming[src] = begin(m, src, piece);
+    return arrive(m, message, piece, stream);
+}
+
+/* --- what the rank asks for ----------------------------------------------------------------------
+ */
+
+void mailbox_recv(struct mailbox *m, const struct cw_recv *recv)
+{
+    struct match_waiting *waiting = match_find_waiting(&m->index, recv->tag, recv->mask);
+    struct relay_posted *posted;
+
+    if (waiting) {
+        match_unwait(&m->index, waiting);
+        receive_waiting(m, (struct waiting_message *)waiting, recv->req, recv->capacity);
+        return;
+    }
+    posted = zeroed(sizeof(*posted));
+    posted->req = recv->req;
+    posted->tag = recv->tag;
+    posted->mask = recv->mask;
+    posted->capacity = recv->capacity;
+    match_post(&m->index, posted); /* the arena ends the process where it has no room */
+}
+
+void mailbox_mrecv(struct mailbox *m, const struct cw_mrecv *mrecv)
+{
+    struct waiting_message *message =
+        mrecv->msg < m->taken_out_size ? m->taken_out[mrecv->msg] : NULL;
+
+    if (!message)
+        fatal_exit(CW_REPORT_FATAL, "MPICH receives message %u, which no probe took out",
+                   mrecv->msg);
+    m->taken_out[mrecv->msg] = NULL;
+    receive_waiting(m, message, mrecv->req, mrecv->capacity);
+}
+
+void mailbox_cancel(struct mailbox *m, const struct cw_recv *cancel)
+{
+    const struct cw_done done = {.req = cancel->req, .event = m->inbox->event + 1};
+    struct relay_posted *posted =
+        match_find_request(&m->index, cancel->req, cancel->tag, cancel->mask);
+
+    if (!posted)
+        return;
+    match_unpost(&m->index, posted);
+    arena_free(posted, sizeof(*posted));
+    inbox_done(m->inbox, m->requests, CW_FRAME_CANCELED, &done);
+}
+
+static uint32_t take_out(struct mailbox *m, struct match_waiting *waiting)
+{
+    uint32_t at = 0;
+
+    while (at < m->taken_out_size && m->taken_out[at])
+        at++;
+    if (at == MAILBOX_TAKEN_OUT_MAX)
+        fatal_exit(CW_REPORT_FATAL, "%u messages were taken out by MPI_Mprobe and not received",
+                   MAILBOX_TAKEN_OUT_MAX);
+    if (at == m->taken_out_size)
+        m->taken_out = grown(m->taken_out, &m->taken_out_size, sizeof(struct waiting_message *));
+    match_unwait(&m->index, waiting);
+    m->taken_out[at] = (struct waiting_message *)waiting;
+    return at;
+}
+
+struct cw_probed mailbox_probe(struct mailbox *m, uint64_t tag, uint64_t mask, bool remove)
+{
+    struct match_waiting *waiting = match_find_waiting(&m->index, tag, mask);
+    struct cw_probed probed = {.found = waiting != NULL};
+
+    if (!waiting)
+        return probed;
+    probed.tag = waiting->tag;
+    probed.total = ((struct waiting_message *)waiting)->total;
+    if (remove)
+        probed.msg = take_out(m, waiting);
+    return probed;
+}

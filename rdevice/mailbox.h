@@ -1,0 +1,53 @@
+/* What came for this rank through channel memory, and what it has asked for: the rank is its own
+ * mailbox there, as a relay is for others (relay/core/mailbox.h), and matches in the same order.
+ * What happens goes into its inbox. Pure. For the thread that calls MPI.
+ *
+ * Functions that may find that another rank wrote what cannot be return NULL, or what is wrong (a
+ * constant string). */
+#ifndef RDEVICE_MAILBOX_H
+#define RDEVICE_MAILBOX_H
+
+#include "common/channel.h"
+#include "common/match.h"
+#include "rdevice/inbox.h"
+
+#define MAILBOX_TAKEN_OUT_MAX 65536u /* messages taken out by probes and not yet received */
+
+struct waiting_message;
+
+/* A synchronous send of another rank that was matched, which is not told yet. */
+struct matched_send {
+    uint32_t rank;
+    uint32_t req;
+};
+
+struct mailbox {
+    struct match_index index;
+    struct inbox *inbox;
+    const struct request_table *requests;
+    struct waiting_message **coming; /* by sender: the message that began last, until it is whole */
+    struct waiting_message **taken_out; /* by the number that a probe gave; NULL where free */
+    uint32_t taken_out_size;
+    uint32_t streams;             /* active messages begun, for stream numbers */
+    struct matched_send *matched; /* first in, first out is not needed: one for each request */
+    uint32_t matched_count;
+    uint32_t matched_size;
+};
+
+/* `inbox` and `requests` outlive it. */
+void mailbox_begin(struct mailbox *m, struct inbox *inbox, const struct request_table *requests,
+                   uint32_t ranks);
+
+/* The next piece of the stream from rank `src`, which the caller takes then. */
+const char *mailbox_piece(struct mailbox *m, uint32_t src, const struct cw_piece *piece,
+                          const struct cw_stream *stream);
+
+/* The rank's receives; a cancelled one completes as such, unless its message has come. */
+void mailbox_recv(struct mailbox *m, const struct cw_recv *recv);
+void mailbox_mrecv(struct mailbox *m, const struct cw_mrecv *mrecv);
+void mailbox_cancel(struct mailbox *m, const struct cw_recv *cancel);
+
+/* Whether a message waits, and which; `remove`: it is taken out, for mailbox_mrecv. */
+struct cw_probed mailbox_probe(struct mailbox *m, uint64_t tag, uint64_t mask, bool remove);
+
+#endif
