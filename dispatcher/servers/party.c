@@ -1,4 +1,5 @@
 #include "dispatcher/servers/party.h"
+#include "common/cred.h"
 #include "common/keyfile.h"
 
 #include <assert.h>
@@ -35,8 +36,8 @@ void party_free(struct party *s)
     s->kept.bytes = NULL;
 }
 
-int party_load_key(const struct party_kind *kind, const char *address, const char *file,
-                   uint8_t key[CW_KEY_SIZE], struct cw_err *err)
+static int load_key(const struct party_kind *kind, const char *address, const char *file,
+                    uint8_t key[CW_KEY_SIZE], struct cw_err *err)
 {
     char beside[CW_ADDRESS_MAX + 8];
 
@@ -52,15 +53,42 @@ int party_load_key(const struct party_kind *kind, const char *address, const cha
     return cw_key_load(beside, key, err);
 }
 
-bool party_dial(struct opener *opener, struct cw_dial_request *request, const char *address,
-                const uint8_t job[CW_ID_SIZE], const uint8_t key[CW_KEY_SIZE])
+int party_find(struct party *s, const char *address, const char *file,
+               const uint8_t job[CW_ID_SIZE], struct cw_err *err)
+{
+    uint8_t key[CW_KEY_SIZE];
+
+    snprintf(s->address, sizeof(s->address), "%s", address);
+    if (load_key(s->kind, s->address, file, key, err) < 0)
+        return err->code;
+    cw_cred_job_key(s->key, key, job);
+    sodium_memzero(key, sizeof(key));
+    return CW_OK;
+}
+
+void party_listens(struct party *s, const char *local, const char *tcp, bool here)
+{
+    snprintf(s->near, sizeof(s->near), "%s", local);
+    snprintf(s->far, sizeof(s->far), "%s", tcp[0] ? tcp : local);
+    strcpy(s->address, here ? s->near : s->far);
+}
+
+const char *party_address_for(const struct party *s, bool is_near)
+{
+    const char *address = is_near ? s->near : s->far;
+
+    return address[0] ? address : s->address;
+}
+
+bool party_dial(const struct party *at, struct opener *opener, struct cw_dial_request *request,
+                const uint8_t job[CW_ID_SIZE])
 {
     bool added;
 
     request->hello.role = CW_ROLE_DISPATCHER;
     memcpy(request->hello.job, job, CW_ID_SIZE);
-    memcpy(request->key, key, CW_KEY_SIZE);
-    snprintf(request->address, sizeof(request->address), "%s", address);
+    memcpy(request->key, at->key, CW_KEY_SIZE);
+    snprintf(request->address, sizeof(request->address), "%s", at->address);
     added = opener_add(opener, request);
     sodium_memzero(request, sizeof(*request));
     return added;

@@ -34,8 +34,12 @@ struct party {
     int fd; /* non-blocking; -1: there is no connection */
     struct loop_watch watch;
     struct cw_session session;
-    struct cw_kept kept; /* what it is told; its bytes are owned */
-    bool exactly;        /* no byte after a frame is read: it may be another's */
+    struct cw_kept kept;          /* what it is told; its bytes are owned */
+    bool exactly;                 /* no byte after a frame is read: it may be another's */
+    uint8_t *key;                 /* of the job there; borrowed */
+    char address[CW_ADDRESS_MAX]; /* where we reach it */
+    char near[CW_ADDRESS_MAX];    /* where processes of its machine do, ... */
+    char far[CW_ADDRESS_MAX];     /* ... and others; "": at `address` */
     size_t used;
     uint8_t buffer[PARTY_BUFFER];
 };
@@ -47,14 +51,22 @@ int party_init(struct party *session, struct loop *loop, const struct party_kind
 /* Also of one that is all zero. */
 void party_free(struct party *session);
 
-/* The key of one that runs already: in `file`; NULL: in the file beside its socket. Errors: as
+/* One that runs already, whose key is in `file`; NULL: in the file beside its socket. Errors: as
  * cw_key_load; CW_EINVAL, CW_ENOTFOUND. */
-int party_load_key(const struct party_kind *kind, const char *address, const char *file,
-                   uint8_t key[CW_KEY_SIZE], struct cw_err *err);
+int party_find(struct party *session, const char *address, const char *file,
+               const uint8_t job[CW_ID_SIZE], struct cw_err *err);
 
-/* A session is to be opened, as the rest of `request` says. False: there is no room for that. */
-bool party_dial(struct opener *opener, struct cw_dial_request *request, const char *address,
-                const uint8_t job[CW_ID_SIZE], const uint8_t key[CW_KEY_SIZE]);
+/* One of our own listens, over a Unix socket and over TCP ("": not), and is reached over the former
+ * if it is `here`. */
+void party_listens(struct party *session, const char *local, const char *tcp, bool here);
+
+/* Where a process on its machine reaches it, or one elsewhere. */
+const char *party_address_for(const struct party *session, bool is_near);
+
+/* A session with the same one as `at` is to be opened, as the rest of `request` says. False: there
+ * is no room for that. */
+bool party_dial(const struct party *at, struct opener *opener, struct cw_dial_request *request,
+                const uint8_t job[CW_ID_SIZE]);
 
 /* It is open on this connection, which is the session's from now on: what comes is told. */
 void party_begin(struct party *session, int fd, const struct cw_session *state);

@@ -2,7 +2,6 @@
 #include "common/cred.h"
 #include "common/keyfile.h"
 #include "common/secret.h"
-#include "common/transport.h"
 #include "dispatcher/job/homes.h"
 #include "dispatcher/servers/party.h"
 #include "tunnels/ssh_address.h"
@@ -20,18 +19,9 @@
 #define ROOM_MIN 65536          /* bytes that a relay can be told before it acknowledges any */
 #define LINK_NS 15000000000ull  /* for the relays of a job to link to each other */
 
-struct keys {
-    uint8_t relay[CW_KEY_SIZE]; /* wiped once the job's is made */
-    uint8_t job[CW_KEY_SIZE];
-};
-
 struct relay {
     struct relays *of;
     uint32_t number;
-    char address[CW_ADDRESS_MAX];
-    char near[CW_ADDRESS_MAX]; /* for processes of its machine, ... */
-    char far[CW_ADDRESS_MAX];  /* ... and of others; "": as `address` */
-    struct keys *keys;
     bool listens;      /* one of our own does ... */
     uint32_t restarts; /* ... having been started again so often */
     struct party party;
@@ -44,8 +34,8 @@ struct relay {
 
 struct relays {
     struct relays_config config;
-    struct relay *relay; /* config.relays of them; owned */
-    struct keys *keys;   /* of each; as cw_secret_alloc made them; owned */
+    struct relay *relay;          /* config.relays of them; owned */
+    uint8_t (*keys)[CW_KEY_SIZE]; /* of the job at each; as cw_secret_alloc made them; owned */
     struct opener *opener;
     bool ending;             /* the relays were told, or will be */
     struct loop_timer timer; /* when the next step has taken too long */
@@ -83,8 +73,9 @@ struct relays *relays_new(const struct relays_config *config, struct cw_err *err
     for (uint32_t i = 0; i < config->relays && err->code == CW_OK; i++) {
         struct relay *relay = &r->relay[i];
 
-        *relay = (struct relay){.of = r, .number = i, .keys = &r->keys[i]};
+        *relay = (struct relay){.of = r, .number = i};
         party_init(&relay->party, config->loop, &relay_kind, relay, room(config), err);
+        relay->party.key = r->keys[i];
     }
     loop_timer_add(config->loop, &r->timer, on_timer, r);
     r->opener = err->code ? NULL : opener_new(config->loop, on_opened, r, err);
@@ -144,8 +135,7 @@ static bool dial(struct relay *relay, bool resume)
         request.pause_ms = RESUME_PAUSE_MS;
         request.pause_max_ms = RESUME_PAUSE_MAX_MS;
     }
-    return party_dial(relay->of->opener, &request, relay->address, config->job_id,
-                      relay->keys->job);
+    return party_dial(&relay->party, relay->of->opener, &request, config->job_id);
 }
 
 static void open_session(struct relay *relay)
@@ -154,14 +144,8 @@ static void open_session(struct relay *relay)
 
     if (dial(relay, false))
         return;
-    cw_err_set(&err, CW_ENOMEM, "relay %s: no thread to connect to it", relay->address);
+    cw_err_set(&err, CW_ENOMEM, "relay %s: no thread to connect to it", relay->party.address);
     fail(relay->of, &err);
-}
-
-static void make_job_key(struct relay *relay)
-{
-    cw_cred_job_key(relay->keys->job, relay->keys->relay, relay->of->config.job_id);
-    sodium_memzero(relay->keys->relay, sizeof(relay->keys->relay));
 }
 
 static int start_own(struct relay *relay, struct cw_err *err)
@@ -170,26 +154,27 @@ static int start_own(struct relay *relay, struct cw_err *err)
     uint8_t key[CW_KEY_SIZE];
 
     if (config->key)
-        memcpy(relay->keys->relay, config->key, CW_KEY_SIZE);
+        memcpy(key, config->key, CW_KEY_SIZE);
     else
-        cw_key_random(relay->keys->relay);
-    memcpy(key, relay->keys->relay, sizeof(key));
-    make_job_key(relay); /* it may listen at once */
+        cw_key_random(key);
+    cw_cred_job_key(relay->party.key, key, config->job_id); /* it may listen at once */
     config->own->start(config->own_ctx, relay->number, key, err);
     sodium_memzero(key, sizeof(key));
     return err->code;
 }
 
 /* Ranks of a relay behind a gateway are there as well. */
-static void take_address(struct relay *relay, const char *address)
+static int find_running(struct relay *relay, const char *address, struct cw_err *err)
 {
+    const struct relays_config *config = &relay->of->config;
     const char *inner = ssh_address_inner(address);
+    struct party *party = &relay->party;
 
-    snprintf(relay->address, sizeof(relay->address), "%s", address);
-    if (!inner)
-        return;
-    snprintf(relay->near, sizeof(relay->near), "tcp:%.900s", inner);
-    strcpy(relay->far, relay->near);
+    if (inner) {
+        snprintf(party->near, sizeof(party->near), "tcp:%.900s", inner);
+        strcpy(party->far, party->near);
+    }
+    return party_find(party, address, config->key_file, config->job_id, err);
 }
 
 int relays_open(struct relays *r, struct cw_err *err)
@@ -204,11 +189,8 @@ int relays_open(struct relays *r, struct cw_err *err)
                 return err->code;
             continue;
         }
-        take_address(relay, r->config.addresses[i]);
-        if (party_load_key(&relay_kind, relay->address, r->config.key_file, relay->keys->relay,
-                           err) < 0)
+        if (find_running(relay, r->config.addresses[i], err) < 0)
             return err->code;
-        make_job_key(relay);
         open_session(relay);
     }
     return CW_OK;
@@ -260,7 +242,8 @@ static int tell_routes(struct relays *r, uint32_t number, struct cw_err *err)
 
 static const char *link_address(const struct relays *r, uint32_t from, uint32_t to)
 {
-    return r->config.links ? r->config.links[from * r->config.relays + to] : r->relay[to].address;
+    return r->config.links ? r->config.links[from * r->config.relays + to]
+                           : r->relay[to].party.address;
 }
 
 static int tell_link(struct relays *r, uint32_t from, uint32_t to, struct cw_err *err)
@@ -269,8 +252,8 @@ static int tell_link(struct relays *r, uint32_t from, uint32_t to, struct cw_err
     uint8_t body[CW_LINK_SIZE + CW_LINK_ADDRESS_MAX];
     uint8_t key[CW_KEY_SIZE];
 
-    cw_cred_link_key(key, r->keys[to].job, from);
-    cw_cred_seal(link.sealed, key, r->keys[from].job);
+    cw_cred_link_key(key, r->keys[to], from);
+    cw_cred_seal(link.sealed, key, r->keys[from]);
     sodium_memzero(key, sizeof(key));
     snprintf(link.address, sizeof(link.address), "%s", link_address(r, from, to));
     return party_tell(&r->relay[from].party, CW_FRAME_LINK, body,
@@ -283,7 +266,8 @@ static bool higher_connects(const struct relays *r, uint32_t low, uint32_t high)
 {
     if (r->config.links)
         return !link_address(r, low, high);
-    return ssh_address_inner(r->relay[low].address) && !ssh_address_inner(r->relay[high].address);
+    return ssh_address_inner(r->relay[low].party.address) &&
+           !ssh_address_inner(r->relay[high].party.address);
 }
 
 static int tell_link_between(struct relays *r, uint32_t low, uint32_t high, struct cw_err *err)
@@ -292,7 +276,7 @@ static int tell_link_between(struct relays *r, uint32_t low, uint32_t high, stru
     uint32_t from = reversed ? high : low;
 
     if (tell_link(r, from, reversed ? low : high, err) < 0)
-        return cw_err_wrap(err, "relay %s", r->relay[from].address);
+        return cw_err_wrap(err, "relay %s", r->relay[from].party.address);
     return CW_OK;
 }
 
@@ -303,7 +287,7 @@ static int tell_all(struct relays *r, struct cw_err *err)
     err->code = CW_OK;
     for (uint32_t i = 0; i < relays; i++)
         if (tell_routes(r, i, err) < 0)
-            return cw_err_wrap(err, "relay %s", r->relay[i].address);
+            return cw_err_wrap(err, "relay %s", r->relay[i].party.address);
     for (uint32_t i = 0; i < relays; i++)
         for (uint32_t j = i + 1; j < relays; j++)
             if (tell_link_between(r, i, j, err) < 0)
@@ -329,7 +313,7 @@ static void hear_of_links(struct relay *relay, const struct cw_notice_body *noti
         relay->linked = true;
         check_linked(relay->of);
     } else if (notice->code == CW_NOTICE_FATAL) {
-        cw_err_set(&err, CW_ESYS, "relay %s: %s", relay->address, notice->text);
+        cw_err_set(&err, CW_ESYS, "relay %s: %s", relay->party.address, notice->text);
         fail(relay->of, &err);
     }
 }
@@ -366,7 +350,7 @@ static void on_timer(void *ctx)
         slow++;
     if (r->state == LINKING)
         cw_err_set(&err, CW_ESYS, "relay %s: no links to the other relays of the job after %d s",
-                   r->relay[slow].address, (int)(LINK_NS / 1000000000));
+                   r->relay[slow].party.address, (int)(LINK_NS / 1000000000));
     else
         cw_err_set(&err, CW_ESYS, "the job's own relay did not start in time");
     fail(r, &err);
@@ -422,7 +406,7 @@ static void give_up(struct relay *relay, struct cw_err *err)
 
     party_break(&relay->party);
     relay->over = true;
-    cw_err_wrap(err, "relay %s", relay->address);
+    cw_err_wrap(err, "relay %s", relay->party.address);
     if (r->state == READY)
         r->config.events->lost(r->config.ctx, relay->number, err);
     else
@@ -508,7 +492,7 @@ static void on_opened(void *ctx, const struct cw_dial_result *result)
     if (err.code == CW_ESYS)
         cw_err_wrap(&err, "the relay is not reachable");
     else if (err.code != CW_EINVAL)
-        cw_err_wrap(&err, "relay %s", relay->address);
+        cw_err_wrap(&err, "relay %s", relay->party.address);
     fail(r, &err);
 }
 
@@ -547,9 +531,7 @@ void relays_own_listens(struct relays *r, uint32_t relay, const char *local, con
     struct relay *it = &r->relay[relay];
 
     it->listens = true;
-    snprintf(it->near, sizeof(it->near), "%s", local);
-    snprintf(it->far, sizeof(it->far), "%s", tcp[0] ? tcp : local);
-    snprintf(it->address, sizeof(it->address), "%s", here ? local : it->far);
+    party_listens(&it->party, local, tcp, here);
     if (it->opened)
         r->config.events->back(r->config.ctx, relay);
     else
@@ -661,15 +643,12 @@ bool relays_are_told(const struct relays *r)
 
 const char *relays_address(const struct relays *r, uint32_t relay)
 {
-    return r->relay[relay].address;
+    return r->relay[relay].party.address;
 }
 
 const char *relays_address_for(const struct relays *r, uint32_t relay, bool is_near)
 {
-    const struct relay *it = &r->relay[relay];
-    const char *address = is_near ? it->near : it->far;
-
-    return address[0] ? address : it->address;
+    return party_address_for(&r->relay[relay].party, is_near);
 }
 
 void relays_addresses(const struct relays *r, char *text, size_t size)
@@ -678,8 +657,8 @@ void relays_addresses(const struct relays *r, char *text, size_t size)
 
     text[0] = '\0';
     for (uint32_t i = 0; i < r->config.relays && used < size; i++)
-        used +=
-            (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "", r->relay[i].address);
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "",
+                                 r->relay[i].party.address);
 }
 
 uint32_t relays_home(const struct relays *r, uint32_t rank)
@@ -690,5 +669,5 @@ uint32_t relays_home(const struct relays *r, uint32_t rank)
 void relays_rank_key(const struct relays *r, uint32_t rank, uint32_t incarnation,
                      uint8_t key[CW_KEY_SIZE])
 {
-    cw_cred_rank_key(key, r->keys[relays_home(r, rank)].job, rank, incarnation);
+    cw_cred_rank_key(key, r->keys[relays_home(r, rank)], rank, incarnation);
 }

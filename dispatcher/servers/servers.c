@@ -9,24 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 /* Tags of connections: of a session, the number of its server; of the n-th fetch this, and n times
  * SERVERS_FETCHES_MAX, and its place */
 #define FETCH_TAG (1ull << 32)
 
-struct keys {
-    uint8_t server[CW_KEY_SIZE];
-    uint8_t job[CW_KEY_SIZE];
-};
-
 struct server {
     struct servers *of;
     uint32_t number;
-    char address[CW_ADDRESS_MAX];
-    struct keys *keys;
     bool wanted;
     bool dialing;
     struct party party;
@@ -50,13 +41,12 @@ struct servers {
     struct servers_config config;
     uint32_t count;
     struct server *server; /* owned */
-    struct keys *keys;     /* of each; as cw_secret_alloc made them; owned */
+    /* of the job at each, and of our own server; as cw_secret_alloc made them; owned */
+    uint8_t (*keys)[CW_KEY_SIZE];
     struct fetch *fetches; /* SERVERS_FETCHES_MAX; owned */
     uint32_t *waiting;     /* of each rank, the image that waits for a free one; 0: none. Owned */
     uint32_t waiting_count;
-    uint64_t fetch_count;       /* that have begun until now */
-    char local[CW_ADDRESS_MAX]; /* of our own, where it stands ... */
-    char far[CW_ADDRESS_MAX];   /* ... and on other hosts; "": there are none */
+    uint64_t fetch_count; /* that have begun until now */
     struct opener *opener;
 };
 
@@ -75,26 +65,20 @@ static uint32_t server_of(const struct servers *s, uint32_t rank)
 
 static int init_server(struct servers *s, uint32_t number, struct cw_err *err)
 {
-    struct server *server = &s->server[number];
+    struct party *party = &s->server[number].party;
 
-    if (s->config.count) {
-        snprintf(server->address, sizeof(server->address), "%s", s->config.addresses[number]);
-        if (party_load_key(&server_kind, server->address, s->config.key_file, server->keys->server,
-                           err) < 0)
-            return err->code;
-    } else {
-        cw_key_random(server->keys->server);
-        if (s->config.socket_dir && open_own(s, err) < 0)
-            return err->code;
-    }
-    cw_cred_job_key(server->keys->job, server->keys->server, s->config.job_id);
-    return CW_OK;
+    if (s->config.count)
+        return party_find(party, s->config.addresses[number], s->config.key_file, s->config.job_id,
+                          err);
+    cw_key_random(s->keys[s->count]);
+    cw_cred_job_key(party->key, s->keys[s->count], s->config.job_id);
+    return s->config.socket_dir ? open_own(s, err) : CW_OK;
 }
 
 static int allocate(struct servers *s, struct cw_err *err)
 {
     s->server = calloc(s->count, sizeof(*s->server));
-    s->keys = cw_secret_alloc(s->count * sizeof(*s->keys));
+    s->keys = cw_secret_alloc((s->count + 1) * sizeof(*s->keys));
     s->fetches = calloc(SERVERS_FETCHES_MAX, sizeof(*s->fetches));
     s->waiting = calloc(s->config.ranks, sizeof(*s->waiting));
     if (!s->server || !s->keys || !s->fetches || !s->waiting)
@@ -103,9 +87,10 @@ static int allocate(struct servers *s, struct cw_err *err)
     for (uint32_t i = 0; i < s->count && !err->code; i++) {
         struct server *server = &s->server[i];
 
-        *server = (struct server){.of = s, .number = i, .keys = &s->keys[i]};
+        *server = (struct server){.of = s, .number = i};
         loop_timer_add(s->config.loop, &server->timer, on_try, server);
         party_init(&server->party, s->config.loop, &server_kind, server, SERVERS_TOLD_MAX, err);
+        server->party.key = s->keys[i];
     }
     for (uint32_t i = 0; i < SERVERS_FETCHES_MAX && !err->code; i++) {
         struct fetch *f = &s->fetches[i];
@@ -162,7 +147,7 @@ void servers_free(struct servers *s)
     free(s->server);
     free(s->fetches);
     free(s->waiting);
-    cw_secret_free(s->keys, s->count * sizeof(*s->keys));
+    cw_secret_free(s->keys, (s->count + 1) * sizeof(*s->keys));
     free(s);
 }
 
@@ -180,7 +165,7 @@ static bool dial(struct servers *s, const struct server *server, uint64_t tag, u
                                       .pause_ms = SERVERS_PAUSE_MIN_NS / 1000000,
                                       .pause_max_ms = SERVERS_PAUSE_MAX_NS / 1000000};
 
-    return party_dial(s->opener, &request, server->address, s->config.job_id, server->keys->job);
+    return party_dial(&server->party, s->opener, &request, s->config.job_id);
 }
 
 static void lose(struct server *server, struct cw_err *err)
@@ -192,7 +177,7 @@ static void lose(struct server *server, struct cw_err *err)
     if (server->pause_ns > SERVERS_PAUSE_MAX_NS)
         server->pause_ns = SERVERS_PAUSE_MAX_NS;
     loop_timer_set(&server->timer, loop_now_ns(s->config.loop) + server->pause_ns);
-    cw_err_wrap(err, "checkpoint server %s", server->address);
+    cw_err_wrap(err, "checkpoint server %s", server->party.address);
     s->config.events->lost(s->config.ctx, server->number, err);
 }
 
@@ -264,7 +249,7 @@ void servers_want(struct servers *s, uint32_t number)
     if (s->config.count)
         on_try(server);
     else
-        s->config.start(s->config.start_ctx, s->far, s->keys[0].server);
+        s->config.start(s->config.start_ctx, server->party.far, s->keys[s->count]);
 }
 
 void servers_drop(struct servers *s, uint32_t number, uint32_t rank, uint32_t image)
@@ -282,31 +267,24 @@ void servers_drop(struct servers *s, uint32_t number, uint32_t rank, uint32_t im
 
 void servers_own_listens(struct servers *s, const char *local, const char *far, bool here)
 {
-    snprintf(s->local, sizeof(s->local), "%s", local);
-    snprintf(s->far, sizeof(s->far), "%s", far);
-    snprintf(s->server[0].address, sizeof(s->server[0].address), "%s",
-             far[0] && !here ? far : local);
+    party_listens(&s->server[0].party, local, far, here);
     s->server[0].pause_ns = 0;
     on_try(&s->server[0]);
 }
 
-/* The same port for each of its processes. */
-static int listen_for_others(struct servers *s, struct cw_err *err)
-{
-    char wanted[CW_ADDRESS_MAX];
-
-    snprintf(wanted, sizeof(wanted), "tcp:%s:0", s->config.host);
-    if (cw_address_choose_port(wanted, s->far, err) < 0)
-        return cw_err_wrap(err, "a checkpoint server that other hosts reach");
-    return CW_OK;
-}
-
+/* Over TCP it has the same port for each of its processes. */
 static int open_own(struct servers *s, struct cw_err *err)
 {
-    snprintf(s->local, sizeof(s->local), "unix:%s/images", s->config.socket_dir);
-    strcpy(s->server[0].address, s->local);
-    if (s->config.host && listen_for_others(s, err) < 0)
-        return err->code;
+    struct party *party = &s->server[0].party;
+    char wanted[CW_ADDRESS_MAX];
+
+    snprintf(party->address, sizeof(party->address), "unix:%s/images", s->config.socket_dir);
+    strcpy(party->near, party->address);
+    if (!s->config.host)
+        return CW_OK;
+    snprintf(wanted, sizeof(wanted), "tcp:%s:0", s->config.host);
+    if (cw_address_choose_port(wanted, party->far, err) < 0)
+        return cw_err_wrap(err, "a checkpoint server that other hosts reach");
     return CW_OK;
 }
 
@@ -345,7 +323,7 @@ static void end_fetch(struct fetch *f, int fd, const struct cw_err *err)
 
 static void fail_fetch(struct fetch *f, struct cw_err *err)
 {
-    cw_err_wrap(err, "checkpoint server %s", f->of->server[f->server].address);
+    cw_err_wrap(err, "checkpoint server %s", f->of->server[f->server].party.address);
     end_fetch(f, -1, err);
 }
 
@@ -439,13 +417,11 @@ void servers_fetch(struct servers *s, uint32_t rank, uint32_t number)
 
 const char *servers_address(const struct servers *s, uint32_t server, bool is_near)
 {
-    if (s->config.count)
-        return s->server[server].address;
-    return is_near || !s->far[0] ? s->local : s->far;
+    return party_address_for(&s->server[server].party, is_near);
 }
 
 void servers_rank_key(const struct servers *s, uint32_t rank, uint32_t incarnation,
                       uint8_t key[CW_KEY_SIZE])
 {
-    cw_cred_rank_key(key, s->server[server_of(s, rank)].keys->job, rank, incarnation);
+    cw_cred_rank_key(key, s->keys[server_of(s, rank)], rank, incarnation);
 }
