@@ -162,7 +162,7 @@ $(BUILD)/sim-device.so: $(SIM_DEVICE) $(call objects,common/copy.c common/transp
 	@$(CC) $(LDFLAGS) -shared -Wl,-Bsymbolic $^ -o $@ -lsodium
 
 $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.c,$(wildcard tests/sim/*.c)) \
-		tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c $(addprefix common/,copy.c cred.c err.c frame.c match.c parse.c readings.c setup.c transport.c) \
+		tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c $(addprefix common/,copy.c cred.c err.c frame.c match.c parse.c readings.c setup.c stranger.c transport.c) \
 		dispatcher/job/homes.c dispatcher/job/job.c dispatcher/job/liveness.c relay/dial_request.c tunnels/ssh_address.c) $(BUILD)/sim-device.so
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium -llz4
@@ -200,7 +200,7 @@ build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock
 
 # Makes a directory of logs, for tests of what looks at them
 build/left_logs: $(call objects,tests/lib/left_logs.c tests/lib/left_job.c tests/lib/codec.c $(addprefix common/,channel.c copy.c cred.c err.c \
-		frame.c keyfile.c lockfile.c readings.c) $(RELAY_CORE))
+		frame.c keyfile.c lockfile.c match.c readings.c stranger.c) $(RELAY_CORE))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
 

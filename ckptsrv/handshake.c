@@ -1,6 +1,8 @@
 #include "ckptsrv/handshake.h"
 #include "common/cred.h"
 
+#include <string.h>
+
 static int refuse(struct cw_err *err, int code, const char *text)
 {
     cw_err_set(err, CW_EAUTH, "%s", text);
@@ -25,37 +27,30 @@ static int check_image(const struct cw_hello *hello, struct cw_err *err)
     return CW_REFUSED_LIMIT;
 }
 
-int handshake_judge(const uint8_t key[CW_KEY_SIZE], const uint8_t nonce[CW_NONCE_SIZE],
+int handshake_judge(const struct cw_stranger *stranger, const uint8_t key[CW_KEY_SIZE],
                     const uint8_t *body, struct cw_hello *hello, struct cw_welcome *welcome,
                     struct cw_err *err)
 {
-    uint8_t mac[CW_MAC_SIZE];
+    uint8_t own[CW_KEY_SIZE];
     uint8_t job[CW_KEY_SIZE];
-    uint8_t rank[CW_KEY_SIZE];
-    const uint8_t *own = job;
+    int refused = cw_stranger_hello(body, "checkpoint server", hello, err);
 
-    if (!cw_hello_get(body, hello))
-        return refuse(err, CW_REFUSED_PROTOCOL, "HELLO of something else than Causeway");
-    if (hello->version != CW_PROTOCOL_VERSION) {
-        cw_err_set(err, CW_EPROTO, "protocol version %u, the checkpoint server speaks %u",
-                   hello->version, CW_PROTOCOL_VERSION);
-        return CW_REFUSED_VERSION;
-    }
+    if (refused)
+        return refused;
     if (hello->role != CW_ROLE_DISPATCHER && hello->role != CW_ROLE_IMAGE)
         return refuse(err, CW_REFUSED_PROTOCOL,
                       "this is a checkpoint server, not a relay: look at the addresses");
-    cw_cred_job_key(job, key, hello->job);
+    cw_cred_job_key(own, key, hello->job);
     if (hello->role == CW_ROLE_IMAGE) {
-        cw_cred_rank_key(rank, job, hello->rank, hello->incarnation);
-        own = rank;
+        memcpy(job, own, sizeof(job));
+        cw_cred_rank_key(own, job, hello->rank, hello->incarnation);
     }
-    cw_cred_mac_hello(mac, own, hello, nonce);
-    if (!cw_cred_equal(mac, hello->mac))
+    if (!cw_stranger_proves(stranger, hello, own))
         return refuse(err, CW_REFUSED_CREDENTIAL,
                       "wrong credential: use the key file of this checkpoint server");
     if (hello->flags & CW_HELLO_RESUME)
         return refuse(err, CW_REFUSED_PROTOCOL, "a checkpoint server resumes no sessions");
     *welcome = (struct cw_welcome){0};
-    cw_cred_mac_welcome(welcome->mac, own, welcome, hello, nonce);
+    cw_cred_mac_welcome(welcome->mac, own, welcome, hello, stranger->nonce);
     return hello->role == CW_ROLE_IMAGE ? check_image(hello, err) : check_dispatcher(hello, err);
 }

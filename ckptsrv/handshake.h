@@ -3,11 +3,11 @@
 #ifndef CKPTSRV_HANDSHAKE_H
 #define CKPTSRV_HANDSHAKE_H
 
-#include "common/frame.h"
+#include "common/stranger.h"
 
-/* Judges the body of HELLO, which answers our `nonce`. Sets *hello, and *welcome with its mac.
+/* Judges the body of a stranger's HELLO. Sets *hello, and *welcome with its mac.
  * Returns 0, or an enum cw_refusal with the text of *err set. */
-int handshake_judge(const uint8_t key[CW_KEY_SIZE], const uint8_t nonce[CW_NONCE_SIZE],
+int handshake_judge(const struct cw_stranger *stranger, const uint8_t key[CW_KEY_SIZE],
                     const uint8_t *body, struct cw_hello *hello, struct cw_welcome *welcome,
                     struct cw_err *err);
 

@@ -30,7 +30,7 @@ struct session {
     struct service *service;
     struct guest *guest; /* NULL: it is over */
     enum state state;
-    uint8_t nonce[CW_NONCE_SIZE];
+    struct cw_stranger stranger;
     struct cw_hello hello;
     struct put_request request;
     struct cw_image_ref ref; /* of FETCH, or DROP */
@@ -47,7 +47,7 @@ struct service {
     struct workers *workers;
     const uint8_t *key;
     TAILQ_HEAD(, session) sessions;
-    uint32_t strangers;
+    struct cw_strangers strangers;
     uint32_t transfers; /* that have begun */
     bool closing;
     struct loop_timer look; /* a session may go on, or is to be freed */
@@ -71,7 +71,7 @@ static enum cw_refusal refusal_of(const struct cw_err *err)
 
 static void leave_state(struct session *s, enum state state)
 {
-    s->service->strangers -= s->state == STRANGER;
+    cw_stranger_leave(&s->stranger);
     s->state = state;
 }
 
@@ -396,7 +396,7 @@ static void recv_hello(struct session *s, const uint8_t *body)
 {
     struct cw_welcome welcome;
     struct cw_err err = {0};
-    int code = handshake_judge(s->service->key, s->nonce, body, &s->hello, &welcome, &err);
+    int code = handshake_judge(&s->stranger, s->service->key, body, &s->hello, &welcome, &err);
 
     if (code) {
         s->hello.role = 0; /* it is nobody */
@@ -407,7 +407,7 @@ static void recv_hello(struct session *s, const uint8_t *body)
         return;
     if (s->hello.role == CW_ROLE_IMAGE) {
         leave_state(s, IMAGE);
-        guest_set_patience(s->guest, SERVICE_HELLO_NS);
+        guest_set_patience(s->guest, SERVICE_PUT_NS);
         return;
     }
     leave_state(s, DISPATCHER);
@@ -495,24 +495,12 @@ static void on_over(void *ctx)
 static const struct guest_handler handler = {on_frame,   on_space, on_came,
                                              on_written, on_late,  on_over};
 
-static void put_challenge(struct session *s)
-{
-    struct cw_challenge challenge = {.magic = CW_PROTOCOL_MAGIC, .version = CW_PROTOCOL_VERSION};
-
-    randombytes_buf(s->nonce, sizeof(s->nonce));
-    memcpy(challenge.nonce, s->nonce, sizeof(s->nonce));
-    guest_frame(s->guest, CW_FRAME_CHALLENGE, &challenge, sizeof(challenge));
-}
-
-/* The oldest has had the most time. */
 static void make_room(struct service *service)
 {
-    struct session *s = TAILQ_FIRST(&service->sessions);
+    struct session *s = cw_strangers_first(&service->strangers, CW_STRANGERS_MAX);
 
-    if (service->strangers < SERVICE_STRANGERS_MAX)
+    if (!s)
         return;
-    while (s->state != STRANGER)
-        s = TAILQ_NEXT(s, in_service);
     if (s->guest)
         guest_abandon(s->guest);
     finish(s);
@@ -521,6 +509,8 @@ static void make_room(struct service *service)
 void service_enter(struct service *service, int fd)
 {
     struct session *s = calloc(1, sizeof(*s));
+    struct cw_challenge challenge;
+    uint8_t nonce[CW_NONCE_SIZE];
 
     make_room(service);
     if (!s) {
@@ -533,10 +523,11 @@ void service_enter(struct service *service, int fd)
         free(s);
         return;
     }
-    service->strangers++;
     TAILQ_INSERT_TAIL(&service->sessions, s, in_service);
-    guest_set_patience(s->guest, SERVICE_HELLO_NS);
-    put_challenge(s);
+    guest_set_patience(s->guest, CW_STRANGER_NS);
+    randombytes_buf(nonce, sizeof(nonce));
+    challenge = cw_stranger_enter(&service->strangers, &s->stranger, s, nonce);
+    guest_frame(s->guest, CW_FRAME_CHALLENGE, &challenge, sizeof(challenge));
 }
 
 /* --- all of them ---------------------------------------------------------------------------------
@@ -573,6 +564,7 @@ struct service *service_new(struct loop *loop, struct vault *vault, struct worke
     service->workers = workers;
     service->key = key;
     TAILQ_INIT(&service->sessions);
+    cw_strangers_init(&service->strangers);
     loop_timer_add(loop, &service->look, on_look, service);
     return service;
 }

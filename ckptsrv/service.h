@@ -6,10 +6,9 @@
 #include "common/loop.h"
 #include "common/workers.h"
 
-#define SERVICE_TRANSFERS_MAX 256u      /* images that come and go at a time; others wait */
-#define SERVICE_STRANGERS_MAX 1024u     /* connections without HELLO */
-#define SERVICE_HELLO_NS 10000000000ull /* until HELLO, and until PUT */
-#define SERVICE_IDLE_NS 60000000000ull  /* without a byte of a transfer */
+#define SERVICE_TRANSFERS_MAX 256u     /* images that come and go at a time; others wait */
+#define SERVICE_PUT_NS 10000000000ull  /* after HELLO */
+#define SERVICE_IDLE_NS 60000000000ull /* without a byte of a transfer */
 
 struct service;
 

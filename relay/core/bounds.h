@@ -5,13 +5,9 @@
 #include "common/frame.h"
 
 #define RELAY_JOBS_MAX 256
-#define RELAY_STRANGERS_MAX                                                                        \
-    1024u /* connections that have not proven who they are, beside one for each rank of its jobs   \
-           */
-#define RELAY_MEMORY_MIN (16ull << 20)    /* a smaller memory_max leaves no room for a job */
-#define RELAY_HANDSHAKE_NS 10000000000ull /* a connection must have said HELLO by then */
-#define RELAY_TICK_MS 1000                /* between two calls of relay_core_tick ... */
-#define RELAY_TICK_SUSPENDED_MS 20        /* ... while a session is suspended */
+#define RELAY_MEMORY_MIN (16ull << 20) /* a smaller memory_max leaves no room for a job */
+#define RELAY_TICK_MS 1000             /* between two calls of relay_core_tick ... */
+#define RELAY_TICK_SUSPENDED_MS 20     /* ... while a session is suspended */
 #ifndef RELAY_REPLAY_AHEAD
 #define RELAY_REPLAY_AHEAD                                                                         \
     (256u << 10) /* bytes of a log queued at once for a rank that replays                          \

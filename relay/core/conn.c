@@ -14,7 +14,7 @@ void conn_set_init(struct conn_set *set, struct relay_core *core, struct relay_p
 {
     *set = (struct conn_set){.core = core, .pool = pool, .stats = stats};
     TAILQ_INIT(&set->ready);
-    TAILQ_INIT(&set->strangers);
+    cw_strangers_init(&set->strangers);
 }
 
 struct relay_conn *conn_new(struct conn_set *set, uint64_t now_ns, void *owner)
@@ -42,7 +42,7 @@ static void ready_remove(struct relay_conn *conn)
 
 void conn_free(struct relay_conn *conn)
 {
-    assert(!conn->is_stranger && conn->ended == CONN_NOT_ENDED);
+    assert(!conn->stranger.of && conn->ended == CONN_NOT_ENDED);
     ready_remove(conn);
     ledger_leave(&conn->entry);
     LIST_REMOVE(conn, of_set);
@@ -82,7 +82,7 @@ void conn_break(struct relay_conn *conn)
 
 int conn_suspend(struct relay_conn *conn, const struct iovec *unread, int count)
 {
-    assert(!conn->writing && !conn->is_stranger);
+    assert(!conn->writing && !conn->stranger.of);
     if (out_restore(&conn->out, unread, count) < 0)
         return CW_ENOMEM;
     if (conn->entry.ledger) {
@@ -473,38 +473,18 @@ void conn_input_done(struct relay_conn *conn)
 
 /* --- strangers */
 
-void stranger_enter(struct relay_conn *conn)
+void conn_make_room(struct conn_set *set, uint32_t ranks)
 {
-    struct conn_set *set = conn->set;
+    struct relay_conn *first = cw_strangers_first(&set->strangers, CW_STRANGERS_MAX + ranks);
 
-    conn->hello.outside = conn->is_stranger = true;
-    TAILQ_INSERT_TAIL(&set->strangers, conn, in_strangers);
-    set->stranger_count++;
-}
-
-void stranger_leave(struct relay_conn *conn)
-{
-    struct conn_set *set = conn->set;
-
-    if (!conn->is_stranger)
+    if (!first)
         return;
-    conn->is_stranger = false;
-    TAILQ_REMOVE(&set->strangers, conn, in_strangers);
-    set->stranger_count--;
-}
-
-void stranger_make_room(struct conn_set *set, uint32_t ranks)
-{
-    struct relay_conn *oldest = TAILQ_FIRST(&set->strangers);
-
-    if (set->stranger_count < RELAY_STRANGERS_MAX + ranks)
-        return;
-    stranger_leave(oldest);
-    if (oldest->state == CONN_CLOSING)
-        conn_discard(oldest); /* it does not read why */
+    cw_stranger_leave(&first->stranger);
+    if (first->state == CONN_CLOSING)
+        conn_discard(first); /* it does not read why */
     else
-        conn_refuse(oldest, CW_REFUSED_LIMIT,
+        conn_refuse(first, CW_REFUSED_LIMIT,
                     "too many connections have not said who they are, and this one has had the "
                     "most time; try again");
-    conn_ready(oldest);
+    conn_ready(first);
 }

@@ -4,6 +4,7 @@
 #ifndef RELAY_CONN_H
 #define RELAY_CONN_H
 
+#include "common/stranger.h"
 #include "relay/core/bounds.h"
 #include "relay/core/out.h"
 
@@ -35,9 +36,7 @@ struct conn_set {
     LIST_HEAD(, relay_conn) all;
     struct conn_queue ready;
     struct relay_conn *ended; /* marked, the last one first */
-    /* those that have not proven who they are, the oldest first */
-    struct conn_queue strangers;
-    uint32_t stranger_count;
+    struct cw_strangers strangers;
 };
 
 enum conn_state {
@@ -58,12 +57,10 @@ struct relay_conn {
     struct hello_buffer hello;
     LIST_ENTRY(relay_conn) of_set;
     TAILQ_ENTRY(relay_conn) in_ready;
-    TAILQ_ENTRY(relay_conn) in_strangers;
     bool is_ready;
-    bool is_stranger;
     enum conn_state state;
     uint64_t opened_ns;
-    uint8_t nonce[CW_NONCE_SIZE];
+    struct cw_stranger stranger;
     struct cw_session session;
     struct out_queue out;
     bool writing;         /* the engine holds what conn_output gave it: */
@@ -237,12 +234,9 @@ static inline uint32_t conn_take(struct relay_conn *conn)
 /* All that could be acted on was: an idle connection holds no block. */
 void conn_input_done(struct relay_conn *conn);
 
-/* --- strangers: a bounded number of connections that have not proven who they are */
-/* Refuses the one that has waited longest, which had the most time, where there is no room for one
- * more. A rank that is expected never has to go: there is a place for each of the `ranks`. */
-void stranger_make_room(struct conn_set *set, uint32_t ranks);
-void stranger_enter(struct relay_conn *conn);
-/* It has proven who it is, or ends. Nothing happens where it is no stranger. */
-void stranger_leave(struct relay_conn *conn);
+/* --- strangers */
+/* Refuses the one that came first, where there is no room for one more. A rank that is expected
+ * never has to go: there is a place for each of the `ranks`. */
+void conn_make_room(struct conn_set *set, uint32_t ranks);
 
 #endif

@@ -167,7 +167,7 @@ static void close_conn(struct relay_conn *conn, const char *why)
         conn->job = NULL;
         job_free(job);
     }
-    stranger_leave(conn);
+    cw_stranger_leave(&conn->stranger);
     conn_forget(conn);
 }
 
@@ -248,25 +248,18 @@ bool relay_core_return(struct relay_core *core, struct relay_returned *returned)
 /* --- connections ---------------------------------------------------------------------------------
  */
 
-static void challenge(struct relay_conn *conn)
-{
-    struct cw_challenge body = {.magic = CW_PROTOCOL_MAGIC, .version = CW_PROTOCOL_VERSION};
-
-    memcpy(body.nonce, conn->nonce, sizeof(body.nonce));
-    conn_frame(conn, CW_FRAME_CHALLENGE, &body, sizeof(body));
-}
-
 struct relay_conn *relay_conn_open(struct relay_core *core, const uint8_t nonce[CW_NONCE_SIZE],
                                    uint64_t now_ns, void *owner)
 {
     struct relay_conn *conn = conn_new(&core->conns, now_ns, owner);
+    struct cw_challenge challenge;
 
     if (!conn)
         return NULL;
-    stranger_make_room(&core->conns, core->jobs.ranks);
-    stranger_enter(conn);
-    memcpy(conn->nonce, nonce, sizeof(conn->nonce));
-    challenge(conn);
+    conn_make_room(&core->conns, core->jobs.ranks);
+    conn->hello.outside = true;
+    challenge = cw_stranger_enter(&core->conns.strangers, &conn->stranger, conn, nonce);
+    conn_frame(conn, CW_FRAME_CHALLENGE, &challenge, sizeof(challenge));
     finish(core);
     return conn;
 }
@@ -669,11 +662,11 @@ void relay_core_settle(struct relay_core *core)
 /* A connection that waits for HELLO, or to be closed. */
 static void tick_waiting(struct relay_conn *conn, uint64_t now_ns)
 {
-    if (now_ns - conn->opened_ns <= RELAY_HANDSHAKE_NS)
+    if (now_ns - conn->opened_ns <= CW_STRANGER_NS)
         return;
     if (conn->state == CONN_NEW)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "no HELLO for %llu s",
-                    RELAY_HANDSHAKE_NS / 1000000000ull);
+                    CW_STRANGER_NS / 1000000000ull);
     else
         conn_discard(conn);
     conn->opened_ns = now_ns;

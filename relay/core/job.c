@@ -160,7 +160,7 @@ void job_notice(struct relay_job *job, uint32_t code, uint32_t rank, const char 
 
 void job_join(struct relay_job *job, struct relay_conn *conn)
 {
-    stranger_leave(conn);
+    cw_stranger_leave(&conn->stranger);
     conn_join(conn, job, job->pool, job->resume_ns > 0);
 }
 

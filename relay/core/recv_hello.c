@@ -10,7 +10,7 @@
 static void welcome(struct relay_conn *conn, const struct cw_hello *hello, const uint8_t *key,
                     struct cw_welcome *answer)
 {
-    cw_cred_mac_welcome(answer->mac, key, answer, hello, conn->nonce);
+    cw_cred_mac_welcome(answer->mac, key, answer, hello, conn->stranger.nonce);
     conn_frame(conn, CW_FRAME_WELCOME, answer, sizeof(*answer));
 }
 
@@ -28,14 +28,6 @@ static struct cw_welcome welcome_of(const struct relay_rank *rank)
         .flags = (mailbox->log.kept ? CW_WELCOME_LOG : 0) |
                  (mailbox_has_past(mailbox) ? CW_WELCOME_REPLAY : 0),
     };
-}
-
-static bool proven(const struct relay_conn *conn, const struct cw_hello *hello, const uint8_t *key)
-{
-    uint8_t mac[CW_MAC_SIZE];
-
-    cw_cred_mac_hello(mac, key, hello, conn->nonce);
-    return cw_cred_equal(mac, hello->mac);
 }
 
 static uint64_t resume_ns_of(const struct cw_hello *hello)
@@ -97,7 +89,7 @@ static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
     struct relay_job *job;
 
     cw_cred_job_key(key, jobs->key, hello->job);
-    if (!proven(conn, hello, key)) {
+    if (!cw_stranger_proves(&conn->stranger, hello, key)) {
         conn_refuse(conn, CW_REFUSED_CREDENTIAL,
                     "wrong credential for a dispatcher: use this relay's key file");
         return;
@@ -232,7 +224,7 @@ static void hello_relay(struct job_set *jobs, struct relay_conn *conn, const str
         return;
     }
     cw_cred_link_key(key, job->key, hello->rank);
-    if (!proven(conn, hello, key)) {
+    if (!cw_stranger_proves(&conn->stranger, hello, key)) {
         conn_refuse(conn, CW_REFUSED_CREDENTIAL, "wrong credential for relay %u of the job",
                     hello->rank);
         return;
@@ -265,7 +257,7 @@ static void hello_rank(struct job_set *jobs, struct relay_conn *conn, const stru
         return;
     }
     cw_cred_rank_key(key, job->key, hello->rank, hello->incarnation);
-    if (!proven(conn, hello, key)) {
+    if (!cw_stranger_proves(&conn->stranger, hello, key)) {
         conn_refuse(conn, CW_REFUSED_CREDENTIAL, "wrong credential for rank %u, incarnation %u",
                     hello->rank, hello->incarnation);
         job_notice(job, CW_NOTICE_REFUSED, hello->rank,
@@ -316,12 +308,11 @@ static void hello_rank(struct job_set *jobs, struct relay_conn *conn, const stru
 void recv_hello(struct job_set *jobs, struct relay_conn *conn, const uint8_t *body)
 {
     struct cw_hello hello;
+    struct cw_err err;
+    int refused = cw_stranger_hello(body, "relay", &hello, &err);
 
-    if (!cw_hello_get(body, &hello))
-        conn_refuse(conn, CW_REFUSED_PROTOCOL, "HELLO of something else than Causeway");
-    else if (hello.version != CW_PROTOCOL_VERSION)
-        conn_refuse(conn, CW_REFUSED_VERSION, "protocol version %u, the relay speaks %u",
-                    hello.version, CW_PROTOCOL_VERSION);
+    if (refused)
+        conn_refuse(conn, (enum cw_refusal)refused, "%s", err.text);
     else if (conn->rings && hello.role != CW_ROLE_RANK)
         /* what is told to all others may have to outlive us, and a ring does not */
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "rings are for ranks: decline them");

@@ -60,9 +60,9 @@ void resume_hello(struct relay_conn *conn, struct relay_conn *old, const struct 
         answer.acts = old->session.out_seq;
         answer.event = old->anew = out_restart(&old->out);
     }
-    cw_cred_mac_welcome(answer.mac, key, &answer, hello, conn->nonce);
+    cw_cred_mac_welcome(answer.mac, key, &answer, hello, conn->stranger.nonce);
     conn_frame(conn, CW_FRAME_WELCOME, &answer, sizeof(answer));
-    stranger_leave(conn);
+    cw_stranger_leave(&conn->stranger);
     replace(conn, old);
     conn_resume(conn, old, returned ? answer.event : hello->received);
     if (returned)

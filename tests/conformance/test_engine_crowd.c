@@ -1,4 +1,5 @@
 /* Many clients at once, and more clients than descriptors. */
+#include "common/stranger.h"
 #include "tests/conformance/suite.h"
 
 #include <CUnit/CUnit.h>
@@ -115,7 +116,7 @@ static void idle_crowd(void)
 /* --- clients that send no HELLO ----------------------------------------------------------------
  */
 #define STRANGERS 1090
-#define STRANGERS_LEFT ((int)RELAY_STRANGERS_MAX + 2) /* with a job of 2 ranks */
+#define STRANGERS_LEFT ((int)CW_STRANGERS_MAX + 2) /* with a job of 2 ranks */
 
 static int strangers_ended(void)
 {

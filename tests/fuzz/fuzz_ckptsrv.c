@@ -70,14 +70,14 @@ static void take(const struct image_plan *plan, const uint8_t *bytes, size_t siz
 static void judge(const uint8_t *data, size_t size)
 {
     static const uint8_t key[CW_KEY_SIZE] = {1};
-    static const uint8_t nonce[CW_NONCE_SIZE] = {2};
+    static const struct cw_stranger stranger = {.nonce = {2}};
     uint8_t body[CW_HELLO_SIZE] = {0};
     struct cw_welcome welcome;
     struct cw_hello hello;
     struct cw_err err = {0};
 
     memcpy(body, data, size < sizeof(body) ? size : sizeof(body));
-    if (handshake_judge(key, nonce, body, &hello, &welcome, &err) == 0)
+    if (handshake_judge(&stranger, key, body, &hello, &welcome, &err) == 0)
         abort(); /* nobody guesses a key */
 }
 

@@ -1,4 +1,5 @@
 /* Who has not said who they are: what they take, how many there may be, and what they may say. */
+#include "common/stranger.h"
 #include "tests/trace/fixture.h"
 #include "tests/unit/suites.h"
 
@@ -7,7 +8,7 @@
 
 SUITE_AFTER_EACH("trace of strangers", fixture_end);
 
-#define STRANGERS (RELAY_STRANGERS_MAX + 2) /* beside a job of 2 ranks */
+#define STRANGERS (CW_STRANGERS_MAX + 2) /* beside a job of 2 ranks */
 
 static struct fixture f;
 static struct client *const x = &f.other[0];
@@ -56,7 +57,7 @@ TEST(stranger_is_told_why)
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_connect(&f, x, "x");
     fixture_forget(&f);
-    for (uint32_t i = 0; i < RELAY_STRANGERS_MAX; i++) {
+    for (uint32_t i = 0; i < CW_STRANGERS_MAX; i++) {
         x->stalled = true;
         fixture_connect(&f, &strangers[i], "s");
     }
@@ -64,7 +65,7 @@ TEST(stranger_is_told_why)
     fixture_read(x);
     expect_has(&f, "x > REFUSED LIMIT 'too many connections have not said who they are, and this "
                    "one has had the most time; try again'\nx is closed\n");
-    for (uint32_t i = 0; i < RELAY_STRANGERS_MAX; i++)
+    for (uint32_t i = 0; i < CW_STRANGERS_MAX; i++)
         codec_fini(&strangers[i].codec);
 }
 

@@ -1,5 +1,6 @@
 /* Opening, keeping and ending a session: who is let in, what may be said when, and what is not
  * forgiven. */
+#include "common/stranger.h"
 #include "tests/trace/fixture.h"
 #include "tests/unit/suites.h"
 
@@ -604,7 +605,7 @@ TEST(handshake_in_time)
 {
     start(1);
     fixture_connect(&f, x, "x");
-    fixture_tick(&f, RELAY_HANDSHAKE_NS);
+    fixture_tick(&f, CW_STRANGER_NS);
     expect(&f, "");
     fixture_connect(&f, r1, "late");
     fixture_tick(&f, 1);
@@ -612,7 +613,7 @@ TEST(handshake_in_time)
                "x is closed\n");
     fixture_hello_dispatcher(r1, 1);
     expect_has(&f, "late > REFUSED DUPLICATE");
-    fixture_tick(&f, 100 * RELAY_HANDSHAKE_NS);
+    fixture_tick(&f, 100 * CW_STRANGER_NS);
     expect(&f, "");
     say_send(r0, 0, 5, "alive");
     expect(&f, "0 < SEND to 0 tag 5 total 5 'alive'\n");
@@ -626,9 +627,9 @@ TEST(refused_and_not_reading)
     say_more(r0, 5, 0, 10);
     fixture_forget(&f);
     CU_ASSERT_FALSE(relay_conn_done(r0->conn));
-    fixture_tick(&f, RELAY_HANDSHAKE_NS);
+    fixture_tick(&f, CW_STRANGER_NS);
     CU_ASSERT_FALSE(relay_conn_done(r0->conn));
-    fixture_tick(&f, 1 + RELAY_HANDSHAKE_NS);
+    fixture_tick(&f, 1 + CW_STRANGER_NS);
     CU_ASSERT_TRUE(relay_conn_done(r0->conn));
     fixture_read(r0);
     expect(&f, "0 is closed\n");
