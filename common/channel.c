@@ -53,6 +53,30 @@ struct cw_stream cw_channel_stream(const struct cw_channel *channel, uint32_t fr
 /* --- sleeping ------------------------------------------------------------------------------------
  */
 
+/* 1 + the processor that it runs on; 0: not known. */
+static _Atomic uint32_t *cpu_of(const struct cw_channel *channel, uint32_t rank)
+{
+    return (_Atomic uint32_t *)(channel->memory + (size_t)rank * CW_CHANNEL_LINE) + 1;
+}
+
+void cw_channel_runs_on(const struct cw_channel *channel, uint32_t rank, int cpu)
+{
+    _Atomic uint32_t *word = cpu_of(channel, rank);
+
+    if (atomic_load_explicit(word, memory_order_relaxed) != (uint32_t)(cpu + 1))
+        atomic_store_explicit(word, (uint32_t)(cpu + 1), memory_order_relaxed);
+}
+
+bool cw_channel_shares_cpu(const struct cw_channel *channel, uint32_t rank, int cpu)
+{
+    uint32_t other = 0;
+
+    while (other < rank && atomic_load_explicit(cpu_of(channel, other), memory_order_relaxed) !=
+                               (uint32_t)(cpu + 1))
+        other++;
+    return other < rank;
+}
+
 static _Atomic uint32_t *sleeps_of(const struct cw_channel *channel, uint32_t rank)
 {
     return (_Atomic uint32_t *)(channel->memory + (size_t)rank * CW_CHANNEL_LINE);

@@ -76,6 +76,11 @@ void cw_channel_woke(const struct cw_channel *channel, uint32_t rank);
  * sleep. */
 bool cw_channel_wakes(const struct cw_channel *channel, uint32_t rank);
 
+/* The rank says on which processor it runs; and whether one of a lower number last said the same.
+ */
+void cw_channel_runs_on(const struct cw_channel *channel, uint32_t rank, int cpu);
+bool cw_channel_shares_cpu(const struct cw_channel *channel, uint32_t rank, int cpu);
+
 /* --- the writer's side */
 /* How many bytes of payload the next piece may have: at most CW_CHANNEL_PIECE_MAX. Negative: there
  * is no room for a piece at all. `wanted`: what the caller would put; with less room than for that,

@@ -79,13 +79,22 @@ static void leave_core(struct waiter *w, int cpu)
         let_go_of_core(w, &all, &others);
 }
 
+/* Whether one whom this rank talks to was last seen on this core, and is not to leave it. */
+static bool is_beside(const struct waiter *w, int cpu)
+{
+    if (!w->channel)
+        return cpu == cw_wire_other_cpu(w->wire);
+    cw_channel_runs_on(&w->channel->memory, w->channel->rank, cpu);
+    return cw_channel_shares_cpu(&w->channel->memory, w->channel->rank, cpu);
+}
+
 /* After a yield on a core that others want as well. */
 static void look_at_place(struct waiter *w)
 {
     uint64_t now = w->spin.yielded_ns;
     int cpu = cw_cpu();
     struct wait_place place = {.talks = wait_talks(w->gap_ns),
-                               .beside_relay = cpu == cw_wire_other_cpu(w->wire),
+                               .beside_relay = is_beside(w, cpu),
                                .moved_ns = now - w->moved_ns};
 
     place.slow_yields = w->slow_yields = wait_slow_yields(w->slow_yields, w->spin.taken_ns);

@@ -9,6 +9,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -46,7 +47,8 @@ struct start {
 struct hosted {
     struct hosted_config config;
     struct blobs blobs;
-    bool ended; /* no process is left */
+    bool ended;     /* no process is left */
+    int channel_fd; /* the channel memory of the job; -1: none */
     struct start *starts;
     struct loop_timer sweep; /* when starts may be freed */
 };
@@ -305,17 +307,38 @@ static void leave(struct start *s)
     loop_timer_set(&s->of->sweep, 0);
 }
 
+/* The channel memory of the job, which all its ranks here map: it outlives each of them, and ends
+ * with this node. Its pages are made when they are written. */
+static int open_channel(struct hosted *h, const struct cw_setup *setup, struct cw_err *err)
+{
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+    if (!(setup->flags & CW_SETUP_CHANNEL) || h->channel_fd >= 0)
+        return CW_OK;
+    h->channel_fd = memfd_create("causeway-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (h->channel_fd >= 0 && ftruncate(h->channel_fd, (off_t)setup->channel_bytes) == 0 &&
+        fcntl(h->channel_fd, F_ADD_SEALS, seals) == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_ESYS,
+                      "starting rank %u: channel memory of %llu bytes: %s; --channel off does "
+                      "without",
+                      setup->process.rank, (unsigned long long)setup->channel_bytes,
+                      strerror(errno));
+}
+
 static int launch(struct start *s, struct node_start *order, struct cw_err *err)
 {
     int stdin_fd = -1;
     int image_fd = -1;
 
+    if (open_channel(s->of, &order->setup, err) < 0)
+        return err->code;
     if (order->flags & NODE_START_READS)
         stdin_fd = open_inlet(s, NODE_STREAM_IN, err);
     if (err->code == CW_OK && order->flags & NODE_START_FROM_IMAGE)
         image_fd = open_inlet(s, NODE_STREAM_IMAGE, err);
     if (err->code == CW_OK)
-        process_start(&s->process, &order->setup, stdin_fd, image_fd, err);
+        process_start(&s->process, &order->setup, stdin_fd, image_fd, s->of->channel_fd, err);
     if (stdin_fd >= 0)
         close(stdin_fd);
     if (image_fd >= 0)
@@ -461,6 +484,7 @@ struct hosted *hosted_new(const struct hosted_config *config, struct cw_err *err
         return NULL;
     }
     h->config = *config;
+    h->channel_fd = -1;
     loop_timer_add(config->loop, &h->sweep, sweep, h);
     return h;
 }
@@ -489,5 +513,7 @@ void hosted_free(struct hosted *h)
         free(s);
     }
     blobs_free(&h->blobs);
+    if (h->channel_fd >= 0)
+        close(h->channel_fd);
     free(h);
 }

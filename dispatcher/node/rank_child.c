@@ -17,6 +17,8 @@
 /* The same numbers in every incarnation, out of the way of a shell's redirections where the
  * descriptor limit allows it. */
 #define NUMBERS_FROM 100
+#define IMAGE_AT 3 /* from there */
+#define CHANNEL_AT 4
 #define DESCRIPTORS_MIN 32 /* a lower limit leaves a process no room */
 
 extern char **environ;
@@ -143,13 +145,15 @@ static bool make_environment(struct rank_child *child, const struct cw_setup *se
            set_own(child, "MPI_LOCALRANKID=%u", setup->local_rank) &&
            set_own(child, "MPI_LOCALNRANKS=%u", setup->local_ranks) &&
            set_own(child, CW_SETUP_ENV "=%d", child->base + 1) &&
+           (child->channel_fd < 0 ||
+            set_own(child, CW_CHANNEL_ENV "=%d", child->base + CHANNEL_AT)) &&
            set_own(child, CW_INSIDE_ENV "=0") && set_preload(child);
 }
 
 /* causeway-restore IMAGE_FD CONTROL_FD PMI_FD */
 static void make_arguments(struct rank_child *child)
 {
-    const int fds[3] = {child->base + 3, child->base + 1, child->base};
+    const int fds[3] = {child->base + IMAGE_AT, child->base + 1, child->base};
 
     child->restore_argv[0] = (char *)child->program->restore_path;
     for (int i = 0; i < 3; i++) {
@@ -159,11 +163,12 @@ static void make_arguments(struct rank_child *child)
 }
 
 int rank_child_prepare(struct rank_child *child, const struct launch_program *program,
-                       const struct cw_setup *setup, int image_fd)
+                       const struct cw_setup *setup, int image_fd, int channel_fd)
 {
     struct rlimit limit = {.rlim_cur = 2 * NUMBERS_FROM};
 
-    *child = (struct rank_child){.program = program, .stdin_fd = -1, .image_fd = image_fd};
+    *child = (struct rank_child){
+        .program = program, .stdin_fd = -1, .image_fd = image_fd, .channel_fd = channel_fd};
     getrlimit(RLIMIT_NOFILE, &limit);
     child->base = limit.rlim_cur < 2 * NUMBERS_FROM ? (int)limit.rlim_cur / 2 : NUMBERS_FROM;
     errno = EMFILE;
@@ -194,7 +199,7 @@ static void place(int fd, int number)
 /* A duplicate above all numbers that are placed. */
 static int move(const struct rank_child *child, int fd)
 {
-    return fcntl(fd, F_DUPFD_CLOEXEC, child->base + 3 + 1);
+    return fcntl(fd, F_DUPFD_CLOEXEC, child->base + CHANNEL_AT + 1);
 }
 
 /* Moved out of the way first, so that no placement overwrites what another one still needs. */
@@ -203,6 +208,7 @@ static void place_all(const struct rank_child *child)
     int moved[RANK_CHILD_ENDS];
     int input = move(child, child->stdin_fd >= 0 ? child->stdin_fd : open("/dev/null", O_RDONLY));
     int image = child->image_fd >= 0 ? move(child, child->image_fd) : -1;
+    int channel = child->channel_fd >= 0 ? move(child, child->channel_fd) : -1;
 
     for (int i = 0; i < RANK_CHILD_ENDS; i++)
         moved[i] = move(child, child->ends[i]);
@@ -214,9 +220,15 @@ static void place_all(const struct rank_child *child)
     place(moved[RANK_CHILD_STATUS], child->base + 2);
     fcntl(child->base + 2, F_SETFD, FD_CLOEXEC);
     if (child->image_fd >= 0)
-        place(image, child->base + 3);
+        place(image, child->base + IMAGE_AT);
+    else
+        close(child->base + IMAGE_AT);
+    if (child->channel_fd >= 0)
+        place(channel, child->base + CHANNEL_AT);
+    else
+        close(child->base + CHANNEL_AT);
     /* what a shell had open is not there in a later incarnation's number either */
-    closefrom(child->base + (child->image_fd >= 0 ? 4 : 3));
+    closefrom(child->base + CHANNEL_AT + 1);
     for (int fd = STDERR_FILENO + 1; fd < child->base; fd++)
         close(fd);
 }

@@ -18,12 +18,13 @@ struct rank_child_failure {
 struct rank_child {
     const struct launch_program *program; /* borrowed */
     char **env;                           /* of the program; owned */
-    char *own[10];                        /* of its settings, those that were made; owned */
+    char *own[12];                        /* of its settings, those that were made; owned */
     int own_count;
-    int base;                  /* where the rank finds PMI; CONTROL, STATUS and the image follow */
+    int base; /* where the rank finds PMI; CONTROL, STATUS, the image and channel memory follow */
     int ends[RANK_CHILD_ENDS]; /* the child's; borrowed */
     int stdin_fd;              /* borrowed; -1: it reads nothing */
     int image_fd;              /* borrowed; -1: it does not go on from an image */
+    int channel_fd;            /* borrowed; -1: it has no channel memory */
     char numbers[3][16];       /* of the restorer's descriptors, ... */
     char *restore_argv[5];     /* ... its arguments */
 };
@@ -32,7 +33,7 @@ struct rank_child {
  * setup->process.rank. Returns 0, or -1 with errno set. `ends` and `stdin_fd` are set by the caller
  * afterwards. */
 int rank_child_prepare(struct rank_child *child, const struct launch_program *program,
-                       const struct cw_setup *setup, int image_fd);
+                       const struct cw_setup *setup, int image_fd, int channel_fd);
 void rank_child_forget(struct rank_child *child);
 
 /* In the rank's process; does not return. `ctx` is a struct rank_child. */

@@ -1,4 +1,5 @@
 #include "dispatcher/options/options.h"
+#include "common/channel.h"
 #include "common/frame.h"
 #include "common/parse.h"
 #include "dispatcher/job/homes.h"
@@ -141,6 +142,9 @@ static const struct cw_option further_options[] = {
     {"resume", .argument = "DIR", CW_OPTION_CALL, .take = take_resume,
      .help = "(alone, or with --timeout, --stats, --verbose) go on with that job"},
     {"no-log", .at = AT(no_log), .help = "no recovery: keep no log; a crash ends the job"},
+    {"channel", .argument = "off|on", CW_OPTION_WORD, AT(channel),
+     .help = "with --no-log, on this machine alone: messages go through memory that all ranks map, "
+             "without the relay between (default off)"},
     {0}};
 
 static const struct cw_option env_options[] = {
@@ -385,6 +389,28 @@ static void choose_resume_timeout(struct run_options *o)
     o->resume_ms = ms < CW_RESUME_MAX_MS ? (uint32_t)ms : CW_RESUME_MAX_MS;
 }
 
+/* Ranks of one host, without a log. */
+static int check_channel(struct run_options *o, struct cw_err *err)
+{
+    static const char *const against[] = {"host",  "hostfile", "relay", "relays",
+                                          "rings", "job-dir",  NULL};
+    const char *name = o->hosts.list.count || o->grid ? "host" : first_of(o, against);
+
+    if (!o->channel)
+        return CW_OK;
+    if (!o->no_log)
+        return cw_err_set(err, CW_EINVAL, "--channel on: only together with --no-log");
+    if (name)
+        return cw_err_set(err, CW_EINVAL,
+                          "--channel on: messages of ranks on this machine pass no relay; not with "
+                          "--%s",
+                          name);
+    if (o->ranks > CW_CHANNEL_RANKS_MAX)
+        return cw_err_set(err, CW_EINVAL, "--channel on: for at most %u ranks",
+                          CW_CHANNEL_RANKS_MAX);
+    return CW_OK;
+}
+
 static int check_images(struct run_options *o, struct cw_err *err)
 {
     static const char *const all[] = {"ckpt-every", "mtbf",        "ckpt-dir", "ckpt-max",
@@ -563,7 +589,7 @@ static int complete(struct run_options *o, struct cw_err *err)
     if (check_hosts(o, err) < 0 || choose_alive_timeout(o, err) < 0)
         return err->code;
     choose_resume_timeout(o);
-    if (check_relay(o, err) < 0 || check_images(o, err) < 0)
+    if (check_relay(o, err) < 0 || check_channel(o, err) < 0 || check_images(o, err) < 0)
         return err->code;
     return check_recovery(o, err);
 }

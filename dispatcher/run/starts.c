@@ -1,4 +1,5 @@
 #include "dispatcher/run/starts.h"
+#include "common/channel.h"
 #include "dispatcher/run/host_relays.h"
 
 #include <sodium.h>
@@ -81,6 +82,10 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     if (unrestartable_shares_files(s->unrestartable, order->process.rank))
         setup.flags |= CW_SETUP_SHARES_FILES;
     setup.flags |= contents_flags[parts->options->contents];
+    if (parts->options->channel) {
+        setup.flags |= CW_SETUP_CHANNEL;
+        setup.channel_bytes = cw_channel_bytes(setup.ranks);
+    }
     if (parts->options->contents_end)
         setup.flags |= CW_SETUP_CONTENTS_END;
     return setup;

@@ -111,6 +111,7 @@ option_tests() {
   t "--wdir that is not there" options_expect '1|127' '/no/such/dir' --wdir /no/such/dir
   t "--wdir that is a file" options_expect '1|12[67]' '/bin/true' --wdir /bin/true
   t "--relay of a strange form" strange_relay
+  t "--channel on where it cannot be" channel_refused
   t "more ranks than the hosts have slots" too_many_ranks
   t "more ranks than the hosts have cores" too_few_cores
   t "a host that cannot be reached, and too many ranks" unreached_first
@@ -448,6 +449,20 @@ killed_from_outside() {
   expect_end 137 'rank 1 .*killed by signal 9'
 }
 
+# Nothing of a job with channel memory waits for a rank that is gone.
+killed_with_channel() {
+  start "$causeway" run --no-log --channel on -n 2 "$actor" "pid=$work/pid" init 0:ring stuck
+  kill -9 "$(rank_pid 1)"
+  expect_end 137 'rank 1 .*killed by signal 9'
+}
+
+channel_refused() {
+  run_expect 2 'channel on: only together with --no-log' "$causeway" run --channel on true
+  run_expect 2 'not with --rings' "$causeway" run --no-log --channel on --rings off true
+  run_expect 2 'not with --host' "$causeway" run --no-log --channel on --host a,b true
+  run_expect 2 'at most 128 ranks' "$causeway" run --no-log --channel on -n 129 true
+}
+
 relay_killed() {
   start_job 2 init ring "pid=$work/pid" stuck
   rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
@@ -655,6 +670,7 @@ end_tests() {
   t "MPI_Abort with code 0" bad_end 0 'rank 1 .*called MPI_Abort with code 0' abort 1 0
   t "a segmentation fault, without logs" bad_end_unlogged 139 'rank 2 .*signal 11' signal 2 11
   t "a rank killed from outside, without logs" killed_from_outside
+  t "a rank with channel memory is killed" killed_with_channel
   t "MPI_Init without MPI_Finalize" bad_end 1 'rank 1 .*without MPI_Finalize' nofinalize 1
   t "a rank that comes 5 seconds later" late
   t "a rank that lingers after MPI_Finalize" job_expect 0 '' 2 init ring finalize 0:sleep=1
