@@ -31,8 +31,7 @@ static uint64_t seed;
 static void start(uint32_t ranks)
 {
     bytes = cw_channel_bytes(ranks);
-    all = aligned_alloc(GUARD, bytes + 2 * GUARD);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(all);
+    CU_ASSERT_EQUAL_FATAL(posix_memalign((void **)&all, GUARD, bytes + 2 * GUARD), 0);
     memset(all, GUARDED, bytes + 2 * GUARD);
     memset(all + GUARD, 0, bytes);
     channel = cw_channel_at(all + GUARD, ranks);
