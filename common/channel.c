@@ -154,14 +154,16 @@ static int64_t free_bytes(const struct cw_stream *stream)
 int32_t cw_stream_room(struct cw_stream *stream, uint64_t wanted)
 {
     int64_t most = piece_max(stream);
+    int64_t least;
 
     if (wanted < (uint64_t)most)
         most = (int64_t)wanted;
+    least = most < CW_CHANNEL_PIECE_MIN ? most : CW_CHANNEL_PIECE_MIN;
     if (free_bytes(stream) < most) {
         stream->seen = atomic_load_explicit(stream->taken, memory_order_acquire);
         stream->broken |= stream->at - stream->seen > stream->size;
     }
-    if (stream->broken || free_bytes(stream) < 0)
+    if (stream->broken || free_bytes(stream) < least)
         return -1;
     return (int32_t)(free_bytes(stream) < most ? free_bytes(stream) : most);
 }

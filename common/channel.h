@@ -19,6 +19,7 @@
 #define CW_CHANNEL_RANKS_MAX 128u
 #define CW_CHANNEL_LINE 64u
 #define CW_CHANNEL_PIECE_MAX (32u << 10)   /* bytes of payload of one piece, at most */
+#define CW_CHANNEL_PIECE_MIN 4096u         /* a message is not cut into smaller ones */
 #define CW_CHANNEL_STREAM_MAX (256u << 10) /* bytes of one stream: few ranks ... */
 #define CW_CHANNEL_STREAM_MIN (16u << 10)  /* ... and many */
 
@@ -82,9 +83,9 @@ void cw_channel_runs_on(const struct cw_channel *channel, uint32_t rank, int cpu
 bool cw_channel_shares_cpu(const struct cw_channel *channel, uint32_t rank, int cpu);
 
 /* --- the writer's side */
-/* How many bytes of payload the next piece may have: at most CW_CHANNEL_PIECE_MAX. Negative: there
- * is no room for a piece at all. `wanted`: what the caller would put; with less room than for that,
- * it is looked again how much the reader has taken. */
+/* How many bytes of payload the next piece may have: at most `wanted` and CW_CHANNEL_PIECE_MAX, and
+ * not less than both of `wanted` and CW_CHANNEL_PIECE_MIN, where a piece can have as many.
+ * Negative: there is no room for that now. */
 int32_t cw_stream_room(struct cw_stream *stream, uint64_t wanted);
 /* Puts a piece, with `piece->size` bytes of payload, at most what cw_stream_room said, from the
  * vectors, of which the first `skip` bytes are passed over. */

@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define PIECE_MIN 4096u /* bytes that a writer waits for, unless fewer are left */
-
 static void *map_memory(uint32_t ranks)
 {
     const char *text = getenv(CW_CHANNEL_ENV);
@@ -75,7 +73,7 @@ static void wake(struct channel *c, uint32_t other)
 static bool has_room(struct channel *c)
 {
     return c->waits_for != c->rank &&
-           cw_stream_room(&c->out[c->waits_for], CW_CHANNEL_PIECE_MAX) >= (int32_t)PIECE_MIN;
+           cw_stream_room(&c->out[c->waits_for], CW_CHANNEL_PIECE_MAX) >= 0;
 }
 
 static bool is_readable(const struct channel *c)
@@ -110,11 +108,9 @@ int32_t channel_put(struct channel *c, uint32_t to, struct cw_piece *head, const
 
     if (stream->broken)
         broken(to, "it took what was not put");
-    c->waits_for = c->rank;
-    if (room < 0 || ((size_t)room < size && room < (int32_t)PIECE_MIN)) {
-        c->waits_for = to;
+    c->waits_for = room < 0 ? to : c->rank;
+    if (room < 0)
         return -1;
-    }
     head->size = (uint32_t)room;
     cw_stream_put(stream, head, from, skip);
     if (to != c->rank)

@@ -1,4 +1,5 @@
 #include "rdevice/mailbox.h"
+#include "common/copy.h"
 #include "rdevice/arena.h"
 #include "rdevice/fatal.h"
 
@@ -140,21 +141,21 @@ static void receive_waiting(struct mailbox *m, struct waiting_message *message, 
 {
     uint8_t *to = NULL;
     uint64_t done = 0;
-    const char *wrong = NULL;
+    const char *wrong;
 
     give_receive(m, message, req, capacity);
-    while (!wrong && (done < message->arrived || message->total == 0) && !is_delivered(message)) {
+    while ((done < message->arrived || message->total == 0) && !is_delivered(message)) {
         uint64_t left = message->arrived - done;
         uint32_t size = left < CW_FRAME_DATA_MAX ? (uint32_t)left : CW_FRAME_DATA_MAX;
 
         wrong = deliver(m, message, &size, &to);
+        if (wrong)
+            fatal_exit(CW_REPORT_FATAL, "a receive of this rank gets %s", wrong);
         if (size)
-            memcpy(to, message->bytes + done, size);
+            cw_copy(to, message->bytes + done, size);
         done += size;
         inbox_payload_came(m->inbox);
     }
-    if (wrong)
-        fatal_exit(CW_REPORT_FATAL, "a receive of this rank gets %s", wrong);
     drop_bytes(message);
     if (message->arrived == message->total)
         drop(message);
@@ -163,7 +164,7 @@ static void receive_waiting(struct mailbox *m, struct waiting_message *message, 
 /* --- pieces --------------------------------------------------------------------------------------
  */
 
-/* Returns NULL without bytes of its own where it goes straight to its receive. */
+/* It has no bytes of its own where it goes straight to its receive. */
 static struct waiting_message *begin(struct mailbox *m, uint32_t src, const struct cw_piece *piece)
 {
     struct waiting_message *message = zeroed(sizeof(*message));

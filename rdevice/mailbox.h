@@ -29,7 +29,7 @@ struct mailbox {
     struct waiting_message **taken_out; /* by the number that a probe gave; NULL where free */
     uint32_t taken_out_size;
     uint32_t streams;             /* active messages begun, for stream numbers */
-    struct matched_send *matched; /* first in, first out is not needed: one for each request */
+    struct matched_send *matched; /* at most one for each message that came */
     uint32_t matched_count;
     uint32_t matched_size;
 };

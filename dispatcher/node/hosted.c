@@ -319,11 +319,14 @@ static int open_channel(struct hosted *h, const struct cw_setup *setup, struct c
     if (h->channel_fd >= 0 && ftruncate(h->channel_fd, (off_t)setup->channel_bytes) == 0 &&
         fcntl(h->channel_fd, F_ADD_SEALS, seals) == 0)
         return CW_OK;
-    return cw_err_set(err, CW_ESYS,
-                      "starting rank %u: channel memory of %llu bytes: %s; --channel off does "
-                      "without",
-                      setup->process.rank, (unsigned long long)setup->channel_bytes,
-                      strerror(errno));
+    cw_err_set(err, CW_ESYS,
+               "starting rank %u: channel memory of %llu bytes: %s; --channel off does "
+               "without",
+               setup->process.rank, (unsigned long long)setup->channel_bytes, strerror(errno));
+    if (h->channel_fd >= 0)
+        close(h->channel_fd);
+    h->channel_fd = -1;
+    return err->code;
 }
 
 static int launch(struct start *s, struct node_start *order, struct cw_err *err)

@@ -112,6 +112,7 @@ option_tests() {
   t "--wdir that is a file" options_expect '1|12[67]' '/bin/true' --wdir /bin/true
   t "--relay of a strange form" strange_relay
   t "--channel on where it cannot be" channel_refused
+  t "--channel on with many ranks" many_with_channel
   t "more ranks than the hosts have slots" too_many_ranks
   t "more ranks than the hosts have cores" too_few_cores
   t "a host that cannot be reached, and too many ranks" unreached_first
@@ -454,6 +455,12 @@ killed_with_channel() {
   start "$causeway" run --no-log --channel on -n 2 "$actor" "pid=$work/pid" init 0:ring stuck
   kill -9 "$(rank_pid 1)"
   expect_end 137 'rank 1 .*killed by signal 9'
+}
+
+# Many ranks have short streams, of which a token fills more than one.
+many_with_channel() {
+  run_expect 0 '' "$causeway" run --no-log --channel on --timeout 60 -n 96 "$programs/token_ring" 2 20000
+  expect_out 'ok token_ring'
 }
 
 channel_refused() {

@@ -123,6 +123,20 @@ TEST(pieces_come_as_they_went)
     }
 }
 
+/* However many ranks there are: a message that is larger than a stream goes on in pieces. */
+TEST(large_messages_pass_any_stream)
+{
+    for (uint32_t ranks = 1; ranks <= CW_CHANNEL_RANKS_MAX; ranks *= 2) {
+        start(ranks);
+        for (int i = 0; i < 100; i++) {
+            CU_ASSERT_TRUE_FATAL(put_one(CW_CHANNEL_PIECE_MAX));
+            CU_ASSERT_TRUE_FATAL(take_one());
+        }
+        CU_ASSERT_TRUE(put > channel.stream_bytes);
+        finish();
+    }
+}
+
 /* A writer that nobody reads is told that there is no room, and has it again afterwards. */
 TEST(a_full_stream_has_no_room)
 {
