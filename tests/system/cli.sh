@@ -112,7 +112,7 @@ option_tests() {
   t "--wdir that is a file" options_expect '1|12[67]' '/bin/true' --wdir /bin/true
   t "--relay of a strange form" strange_relay
   t "--channel on where it cannot be" channel_refused
-  t "--channel on with many ranks" many_with_channel
+  t "many ranks with --channel on" many_with_channel
   t "more ranks than the hosts have slots" too_many_ranks
   t "more ranks than the hosts have cores" too_few_cores
   t "a host that cannot be reached, and too many ranks" unreached_first
