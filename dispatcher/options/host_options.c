@@ -46,8 +46,9 @@ const struct cw_option host_options[] = {
      .help = "the last N hosts get no ranks before others are lost"},
     {"host-timeout", .argument = "TIME", CW_OPTION_TIME, AT(timeout_ns), HOST_TIMEOUT_NS_MIN,
      HOST_TIMEOUT_NS_MAX, "100ms to 1h",
-     .help = "a host that is silent for this time is lost, and its ranks are started on others "
-             "(default 10s; of a grid 60s)"},
+     .help = "a host that is silent for this time is lost, and its ranks are started on others; "
+             "without hosts, of this machine's own node, with which the job ends (default 10s; of "
+             "a grid 60s)"},
     {"relay-at", .argument = "host|cluster", CW_OPTION_TEXT, AT(relay_where),
      .help = "a relay on each host with ranks, or one here for all (default host)"},
     {"ckptsrv", .argument = "HOST", CW_OPTION_TEXT, AT(ckptsrv),

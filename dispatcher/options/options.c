@@ -540,10 +540,9 @@ static char *no_variable(const char *name)
 /* A job that is kept runs on this machine alone, in an allocation too. */
 static int check_hosts(struct run_options *o, struct cw_err *err)
 {
-    static const char *const of_hosts[] = {
-        "ppn",   "map-by",       "oversubscribe", "spares", "launcher",  "launcher-args",
-        "agent", "host-timeout", "relay-at",      "stage",  "stage-dir", "ckptsrv",
-        NULL};
+    static const char *const of_hosts[] = {"ppn",      "map-by",        "oversubscribe", "spares",
+                                           "launcher", "launcher-args", "agent",         "relay-at",
+                                           "stage",    "stage-dir",     "ckptsrv",       NULL};
     const char *name = first_of(o, of_hosts);
 
     if (o->grid_file && take_grid(o, err) < 0)
@@ -565,10 +564,11 @@ static int check_hosts(struct run_options *o, struct cw_err *err)
                       : check_relays_of_hosts(o, err);
 }
 
-/* A host that is cut off for a moment is only waited for: its ranks must not count as silent. */
+/* A host that is cut off for a moment is only waited for: its ranks must not count as silent. So it
+ * is with this machine's own node, where that time is said. */
 static int choose_alive_timeout(struct run_options *o, struct cw_err *err)
 {
-    uint64_t host_ns = o->hosts.list.count ? o->hosts.timeout_ns : 0;
+    uint64_t host_ns = o->hosts.list.count || given(o, "host-timeout") ? o->hosts.timeout_ns : 0;
 
     if (o->alive_timeout_ns == UINT64_MAX)
         o->alive_timeout_ns =

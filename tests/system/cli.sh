@@ -622,10 +622,10 @@ stopped_and_continued() {
   expect_silence
 }
 
-# own_node SIGNAL WHY: all of a job on this machine is below its node. What that leaves when it is killed is removed.
+# own_node SIGNAL WHY [OPTION...]: all of a job on this machine is below its node. What that leaves when it is killed is removed.
 own_node() {
   local node
-  start "$causeway" run --ckpt-every 100ms -n 2 "$actor" init "pid=$work/pid" "ring_until=$work/go" finalize
+  start "$causeway" run --ckpt-every 100ms "${@:3}" -n 2 "$actor" init "pid=$work/pid" "ring_until=$work/go" finalize
   rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
   await_true "images" compgen -G "$TMPDIR/causeway-images-*/*/*" >/dev/null
   node=$(child_of "$pid")
@@ -706,6 +706,8 @@ end_tests() {
     "$programs/exitcode" hang
   t "the node of this machine is killed" own_node KILL 'the connection was closed'
   t "the node of this machine is stopped" own_node STOP 'nothing was heard of it for 1[0-9]\.[0-9] s \(is it stopped\?\)'
+  t "... with another --host-timeout" own_node STOP 'nothing was heard of it for [2-9]\.[0-9] s \(is it stopped\?\)' \
+    --host-timeout 2s
   t "a process left behind by a rank" left_behind 1
   t "a chain of processes left behind by a rank" left_behind 4
   t "a process left behind by a script" left_behind_by_script

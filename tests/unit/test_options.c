@@ -386,6 +386,10 @@ TEST(hosts_and_their_ranks)
     CU_ASSERT_EQUAL(o.alive_timeout_ns, 20000000000);
     CU_ASSERT_EQUAL(o.resume_ms, 20000);
     run_options_free(&o);
+    good("run --host-timeout 6s p"); /* of this machine's own node */
+    CU_ASSERT_EQUAL(o.hosts.timeout_ns, 6000000000);
+    CU_ASSERT_EQUAL(o.alive_timeout_ns, 12000000000);
+    run_options_free(&o);
     good("run --host a:2,b:2,c:2 --ppn 1 --map-by node --spares 1 --launcher srun --launcher-args "
          "-v --agent /opt/causeway --host-timeout 1s --relay-at cluster --stage --oversubscribe -n "
          "5 "
@@ -480,6 +484,8 @@ TEST(bad_hosts)
     bad("run --host a --relay-at home p", "--relay-at 'home': expected host or cluster, or a site");
     bad("run --host a --host-timeout 99ms p", "--host-timeout '99ms': expected 100ms to 1h");
     bad("run --host a --host-timeout 2h p", "--host-timeout '2h': expected 100ms to 1h");
+    bad("run --host-timeout 1s --alive-timeout 1s p",
+        "--alive-timeout (1s) must be more than --host-timeout (1s)");
     bad("run --host a --alive-timeout 10s p",
         "--alive-timeout (10s) must be more than --host-timeout (10s)");
     bad("run --host a --job-dir d p", "--job-dir: not for a job on several hosts");
