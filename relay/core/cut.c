@@ -76,8 +76,7 @@ struct relay_cut cut_begin(struct relay_conn *conn, size_t size)
         return (struct relay_cut){0};
     conn->payload_left -= cut.size;
     conn->session.received += cut.size;
-    message->arrived += cut.size;
-    cut.to = mailbox_deliver_cut(to, message, cut.size);
+    cut.to = mailbox_cut_arrives(to, message, cut.size);
     if (cut.to)
         out_skip(&cut.to->out, cut.size);
     transfer_arrived(transfer);

@@ -1,6 +1,5 @@
 #include "relay/core/job.h"
 #include "relay/core/bounds.h"
-#include "relay/core/forward.h"
 #include "relay/core/saved.h"
 
 #include <assert.h>
@@ -216,42 +215,6 @@ struct relay_rank *job_rank_return(struct relay_job *job, uint32_t number, uint3
         saved_return_rank(rank, cell);
     job->ranked[number] = rank;
     return rank;
-}
-
-void job_acknowledge(struct relay_job *job, uint32_t src, uint32_t kind, uint32_t req)
-{
-    struct relay_conn *link = job->links[job_home(job, src)].conn;
-
-    if (kind != CW_SEND_SYNC)
-        return;
-    if (job_is_home(job, src))
-        mailbox_done(&job->ranked[src]->mailbox, CW_FRAME_SENT, req);
-    else if (link && link->state == CONN_LINK)
-        forward_sent(link, src, req);
-}
-
-void job_match(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
-               uint64_t capacity)
-{
-    job_acknowledge(mailbox->job, message->src, message->kind, message->sender_req);
-    mailbox_match(mailbox, message, req, capacity);
-}
-
-void job_send(struct relay_job *job, struct relay_conn *conn, struct transfer *transfer,
-              const struct cw_send *send)
-{
-    struct relay_rank *rank = job_rank(job, send->dst);
-    struct relay_posted *posted = NULL;
-
-    if (!rank) {
-        conn_out_of_memory(conn, "making a mailbox");
-        return;
-    }
-    if (send->kind != CW_SEND_AM)
-        posted = match_find_posted(&rank->mailbox.index, send->tag);
-    if (posted)
-        job_acknowledge(job, transfer->src, send->kind, send->req);
-    transfer_to_mailbox(transfer, conn, send, &rank->mailbox, posted);
 }
 
 /* --- logs ----------------------------------------------------------------------------------------

@@ -99,17 +99,6 @@ struct relay_rank *job_rank(struct relay_job *job, uint32_t rank);
 /* The same for one that was left in a cell of the ledger. */
 struct relay_rank *job_rank_return(struct relay_job *job, uint32_t rank, uint32_t cell);
 
-/* --- messages */
-/* Tells the sender of a message that it was matched, if it is a synchronous one: `kind`, and the
- * sender's request. */
-void job_acknowledge(struct relay_job *job, uint32_t src, uint32_t kind, uint32_t req);
-/* A receive and a message that waited have found each other. */
-void job_match(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
-               uint64_t capacity);
-/* A message for a rank of ours begins, from the transfer's rank; its payload follows. */
-void job_send(struct relay_job *job, struct relay_conn *conn, struct transfer *transfer,
-              const struct cw_send *send);
-
 /* --- logs */
 /* Gives a rank's log up: it cannot be started again; the dispatcher is told. Nothing happens where
  * none is kept. */

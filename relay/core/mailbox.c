@@ -67,19 +67,6 @@ void mailbox_posted_free(struct relay_mailbox *mailbox, struct relay_posted *pos
     shared->free_posted_count++;
 }
 
-struct relay_message *mailbox_message_new(struct relay_mailbox *mailbox, const struct cw_send *send,
-                                          uint32_t src, bool waits)
-{
-    struct relay_message *message =
-        message_new(&mailbox->shared->messages, mailbox->pool, send, src, waits);
-
-    if (message && mailbox->log.kept)
-        mailbox_logged(mailbox, log_arrives(&mailbox->log, send, src, &message->record));
-    if (message)
-        message->floor = chain_next(&mailbox->log.payload);
-    return message;
-}
-
 void mailbox_message_free(struct relay_mailbox *mailbox, struct relay_message *message)
 {
     message_free(&mailbox->shared->messages, mailbox->pool, message);
@@ -121,27 +108,23 @@ static int probed_grow(struct relay_mailbox *mailbox)
     return CW_OK;
 }
 
-int64_t mailbox_take_out(struct relay_mailbox *mailbox, struct match_waiting *waiting)
+int64_t mailbox_next_out(struct relay_mailbox *mailbox)
 {
     uint32_t at = mailbox->probed_free_hint;
     int failed;
 
     while (at < mailbox->probed_size && mailbox->probed[at])
         at++;
+    mailbox->probed_free_hint = at;
     if (at == mailbox->probed_size && (failed = probed_grow(mailbox)) < 0)
         return failed;
-    match_unwait(&mailbox->index, waiting);
-    mailbox->probed[at] = (struct relay_message *)waiting;
-    mailbox->probed_free_hint = at + 1;
     return at;
 }
 
 struct relay_message *mailbox_taken_out(struct relay_mailbox *mailbox, uint32_t number)
 {
-    struct relay_message *message = number < mailbox->probed_size ? mailbox->probed[number] : NULL;
+    struct relay_message *message = mailbox->probed[number];
 
-    if (!message)
-        return NULL;
     mailbox->probed[number] = NULL;
     if (number < mailbox->probed_free_hint)
         mailbox->probed_free_hint = number;
@@ -351,6 +334,7 @@ void mailbox_pass(struct relay_mailbox *mailbox, struct cw_message *header, cons
     header->event = ++mailbox->event;
     mailbox->stats.received++;
     mailbox->stats.received_bytes += size;
+    /* in this order: where memory is short, a log is easier to give up than a job */
     if (mailbox->feed.direct)
         feed_message(&mailbox->feed, header, at, size, block);
     if (mailbox->log.kept)
@@ -370,7 +354,7 @@ static void message_happened(struct relay_mailbox *mailbox, const struct relay_m
 
 /* The next `size` bytes of what the receive has room for go out under this header. */
 static struct cw_message deliver_next(struct relay_mailbox *mailbox, struct relay_message *message,
-                                      uint32_t size)
+                                      uint64_t size)
 {
     bool last = size == message_wanted(message) - message->delivered;
     struct cw_message header = message_header(message, last);
@@ -383,8 +367,9 @@ static struct cw_message deliver_next(struct relay_mailbox *mailbox, struct rela
     return header;
 }
 
-void mailbox_deliver(struct relay_mailbox *mailbox, struct relay_message *message,
-                     const uint8_t *at, uint32_t size, struct relay_block *block)
+/* `size` bytes of a matched message, in order; `at`: as mailbox_arrives. */
+static void deliver(struct relay_mailbox *mailbox, struct relay_message *message, const uint8_t *at,
+                    uint64_t size, struct relay_block *block)
 {
     uint64_t left = message_wanted(message) - message->delivered;
     struct cw_message header;
@@ -392,24 +377,35 @@ void mailbox_deliver(struct relay_mailbox *mailbox, struct relay_message *messag
     if (message_delivered(message))
         return;
     if (size > left)
-        size = (uint32_t)left;
+        size = left;
     header = deliver_next(mailbox, message, size);
     if (mailbox->feed.direct)
-        feed_message(&mailbox->feed, &header, at, size, block);
+        feed_message(&mailbox->feed, &header, at, (uint32_t)size, block);
 }
 
-struct relay_conn *mailbox_deliver_cut(struct relay_mailbox *mailbox, struct relay_message *message,
+void mailbox_arrives(struct relay_mailbox *mailbox, struct relay_message *message,
+                     const uint8_t *at, uint32_t size, struct relay_block *block)
+{
+    message->arrived += size;
+    assert(message->arrived <= message->total);
+    if (message->matched)
+        deliver(mailbox, message, at, size, block);
+}
+
+struct relay_conn *mailbox_cut_arrives(struct relay_mailbox *mailbox, struct relay_message *message,
                                        uint32_t size)
 {
-    struct cw_message header = deliver_next(mailbox, message, size);
+    struct cw_message header;
 
+    message->arrived += size;
+    header = deliver_next(mailbox, message, size);
     return feed_message_of(&mailbox->feed, &header, size);
 }
 
 /* --- messages that wait in the log ---------------------------------------------------------------
  */
 
-void mailbox_put_away(struct relay_mailbox *mailbox, struct relay_message *message)
+static void put_away(struct relay_mailbox *mailbox, struct relay_message *message)
 {
     const struct relay_log *log = &mailbox->log;
 
@@ -421,6 +417,17 @@ void mailbox_put_away(struct relay_mailbox *mailbox, struct relay_message *messa
     mailbox->away++;
 }
 
+bool mailbox_came(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    if (message->arrived < message->total)
+        return false;
+    if (message->matched)
+        mailbox_close(mailbox, message);
+    else
+        put_away(mailbox, message);
+    return true;
+}
+
 /* The log may be given up meanwhile. */
 static void deliver_read(struct relay_mailbox *mailbox, struct relay_message *message,
                          const struct log_piece *piece)
@@ -429,12 +436,12 @@ static void deliver_read(struct relay_mailbox *mailbox, struct relay_message *me
 
     if (piece->block) {
         piece->block->refs++;
-        mailbox_deliver(mailbox, message, piece->at, piece->size, piece->block);
+        deliver(mailbox, message, piece->at, piece->size, piece->block);
         relay_block_release(piece->block);
     } else {
         assert(piece->size <= sizeof(few));
         memcpy(few, piece->at, piece->size);
-        mailbox_deliver(mailbox, message, few, piece->size, NULL);
+        deliver(mailbox, message, few, piece->size, NULL);
     }
 }
 
@@ -469,7 +476,7 @@ static void read_away(struct relay_mailbox *mailbox)
         if (!m->away)
             continue;
         if (message_wanted(m) == 0)
-            mailbox_deliver(mailbox, m, NULL, 0, NULL);
+            deliver(mailbox, m, NULL, 0, NULL);
         if (!read_one(mailbox, m))
             return;
         mailbox->away--;
@@ -486,7 +493,20 @@ static void deliver_piece(void *ctx, const uint8_t *at, uint32_t size, struct re
 {
     const struct delivery *delivery = ctx;
 
-    mailbox_deliver(delivery->mailbox, delivery->message, at, size, block);
+    deliver(delivery->mailbox, delivery->message, at, size, block);
+}
+
+/* What is here of it, of which a rank that is not handed it at once gets nothing yet. */
+static void deliver_held(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    struct delivery delivery = {mailbox, message};
+
+    if (mailbox->feed.direct)
+        message_pieces(message, &mailbox->log, deliver_piece, &delivery);
+    else if (message->arrived > 0)
+        deliver(mailbox, message, NULL, message->arrived, NULL);
+    if (message_wanted(message) == 0)
+        deliver(mailbox, message, NULL, 0, NULL);
 }
 
 static void give_receive(struct relay_message *message, uint32_t req, uint64_t capacity)
@@ -507,8 +527,6 @@ void mailbox_bind(struct relay_mailbox *mailbox, struct relay_message *message, 
 void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
                    uint64_t capacity)
 {
-    struct delivery delivery = {mailbox, message};
-
     give_receive(message, req, capacity);
     if (message->away) {
         message_read(message);
@@ -516,9 +534,7 @@ void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message,
         read_away(mailbox);
         return;
     }
-    message_pieces(message, &mailbox->log, deliver_piece, &delivery);
-    if (message_wanted(message) == 0)
-        mailbox_deliver(mailbox, message, NULL, 0, NULL);
+    deliver_held(mailbox, message);
     if (message->arrived == message->total || message->orphan) {
         mailbox_message_free(mailbox, message);
         return;

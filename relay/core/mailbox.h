@@ -141,24 +141,24 @@ struct relay_mailbox *mailbox_next_unlogged(struct mailbox_shared *shared);
 /* --- receives and messages */
 struct relay_posted *mailbox_posted_new(struct relay_mailbox *mailbox);
 void mailbox_posted_free(struct relay_mailbox *mailbox, struct relay_posted *posted);
-/* A message for it; `waits`: for its receive. NULL without memory. */
-struct relay_message *mailbox_message_new(struct relay_mailbox *mailbox, const struct cw_send *send,
-                                          uint32_t src, bool waits);
 void mailbox_message_free(struct relay_mailbox *mailbox, struct relay_message *message);
 /* Nobody asked for this message yet. Returns 0 or CW_ENOMEM. */
 int mailbox_wait(struct relay_mailbox *mailbox, struct relay_message *message);
-/* A message that waits is here whole: where logs have no memory left, their disk has its bytes from
- * now on. */
-void mailbox_put_away(struct relay_mailbox *mailbox, struct relay_message *message);
 /* An active message came before the rank did. */
 void mailbox_queue_early(struct relay_mailbox *mailbox, struct relay_message *message);
-/* A probe takes a waiting message out: only MRECV can receive it, by the number that is returned.
- * Errors: CW_ENOMEM; CW_ELIMIT: too many were. */
-int64_t mailbox_take_out(struct relay_mailbox *mailbox, struct match_waiting *waiting);
-/* The message of such a number, which is free then; NULL: there is none. */
-struct relay_message *mailbox_taken_out(struct relay_mailbox *mailbox, uint32_t number);
-/* It had been taken out as this number. Errors: as above. */
+/* The number of the next message that a probe takes out. Errors: CW_ENOMEM; CW_ELIMIT: too many
+ * were. */
+int64_t mailbox_next_out(struct relay_mailbox *mailbox);
+/* A message that does not wait any more is taken out: only MRECV can receive it, by this number.
+ * Errors: as above. */
 int mailbox_put_out(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t number);
+/* Whether there is a message of such a number. */
+static inline bool mailbox_is_out(const struct relay_mailbox *mailbox, uint64_t number)
+{
+    return number < mailbox->probed_size && mailbox->probed[number];
+}
+/* This message; its number is free then. */
+struct relay_message *mailbox_taken_out(struct relay_mailbox *mailbox, uint32_t number);
 /* It has its receive. */
 void mailbox_bind(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
                   uint64_t capacity);
@@ -166,12 +166,16 @@ void mailbox_bind(struct relay_mailbox *mailbox, struct relay_message *message, 
  * it is delivered whole. */
 void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
                    uint64_t capacity);
-/* Hands bytes of a matched message, in order, to the rank. */
-void mailbox_deliver(struct relay_mailbox *mailbox, struct relay_message *message,
+/* Bytes of a message have come, which are stored if they are to be; those of a matched one go to
+ * the rank. `at` may be NULL where nothing goes there at once. Then mailbox_came. */
+void mailbox_arrives(struct relay_mailbox *mailbox, struct relay_message *message,
                      const uint8_t *at, uint32_t size, struct relay_block *block);
-/* The same for `size` bytes that the engine passes on: queues the frame's fixed part, and returns
- * for whom; NULL: nothing is to go to the rank. */
-struct relay_conn *mailbox_deliver_cut(struct relay_mailbox *mailbox, struct relay_message *message,
+/* Whether all of it has: then nobody but the mailbox, if it waits there, has it any more. Where
+ * logs have no memory left, their disk has the bytes of one that waits from now on. */
+bool mailbox_came(struct relay_mailbox *mailbox, struct relay_message *message);
+/* As mailbox_arrives, of a matched message whose next `size` bytes the engine passes on: queues the
+ * frame's fixed part, and returns for whom; NULL: nothing is to go to the rank. */
+struct relay_conn *mailbox_cut_arrives(struct relay_mailbox *mailbox, struct relay_message *message,
                                        uint32_t size);
 /* A message that is here whole, and its receive: at once to the rank, and into its log. */
 void mailbox_pass(struct relay_mailbox *mailbox, struct cw_message *header, const uint8_t *at,

@@ -7,12 +7,12 @@
 #define SLICES_MAX (1u << 30) /* pieces of one message */
 
 struct relay_message *message_new(struct message_cache *cache, struct relay_pool *pool,
-                                  const struct cw_send *send, uint32_t src, bool waits)
+                                  const struct log_record *record, bool waits)
 {
     uint32_t inline_max = waits ? MESSAGE_INLINE_MAX : LOG_INLINE_MAX;
-    uint32_t room = send->total <= MESSAGE_SMALL ? MESSAGE_SMALL
-                    : send->total <= inline_max  ? (uint32_t)send->total
-                                                 : 0;
+    uint32_t room = record->total <= MESSAGE_SMALL ? MESSAGE_SMALL
+                    : record->total <= inline_max  ? (uint32_t)record->total
+                                                   : 0;
     struct relay_message *message = cache->first;
 
     if (room == MESSAGE_SMALL && message) {
@@ -24,11 +24,13 @@ struct relay_message *message_new(struct message_cache *cache, struct relay_pool
         if (!message)
             return NULL;
     }
-    *message = (struct relay_message){.waiting = {.tag = send->tag},
-                                      .total = send->total,
-                                      .src = src,
-                                      .kind = send->kind,
-                                      .sender_req = send->req,
+    *message = (struct relay_message){.waiting = {.tag = record->tag},
+                                      .total = record->total,
+                                      .record = record->message,
+                                      .floor = record->at,
+                                      .src = (uint32_t)record->src,
+                                      .kind = (uint32_t)record->kind,
+                                      .sender_req = (uint32_t)record->req,
                                       .inline_size = room};
     return message;
 }

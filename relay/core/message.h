@@ -47,10 +47,10 @@ struct message_cache {
     uint32_t count;
 };
 
-/* A message of rank `src`, whose memory is the pool's. `waits`: for its receive. NULL without
- * memory. */
+/* The message of a record, MESSAGE or HELD, which is at `message`; its memory is the pool's.
+ * `waits`: for its receive. NULL without memory. */
 struct relay_message *message_new(struct message_cache *cache, struct relay_pool *pool,
-                                  const struct cw_send *send, uint32_t src, bool waits);
+                                  const struct log_record *record, bool waits);
 void message_free(struct message_cache *cache, struct relay_pool *pool,
                   struct relay_message *message);
 /* Gives back what is kept. */

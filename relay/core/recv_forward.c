@@ -1,5 +1,6 @@
 /* FORWARD, FORWARD_DATA, FORWARD_END and FORWARD_SENT: another relay of the job speaks for its
  * ranks. Messages of many ranks come over one link, each rank's in order. */
+#include "relay/core/apply.h"
 #include "relay/core/recv.h"
 
 /* The rank of that relay; NULL after refusing. */
@@ -37,7 +38,7 @@ void recv_forward(struct relay_conn *conn, const uint8_t *body)
         return;
     }
     transfer_begin(sender, conn, &forward.send);
-    job_send(conn->job, conn, sender, &forward.send);
+    apply_send(conn, sender, &forward.send);
 }
 
 void recv_forward_data(struct relay_conn *conn, const uint8_t *body)

@@ -1,13 +1,20 @@
 /* PROBE: is there a message? With `remove` it is taken out, and only MRECV can receive it. */
+#include "relay/core/apply.h"
 #include "relay/core/recv.h"
 
 /* A probe that found something is an act, and its answer a determinant: [MPICH-V] 3.5,
  * "non-deterministic events are receptions and probes". One that found nothing leaves no trace. */
-static void probe_found(struct relay_mailbox *mailbox, const struct cw_probed *answer, bool removed)
+static void probe_found(struct relay_mailbox *mailbox, const struct cw_probe *probe,
+                        const struct cw_probed *answer)
 {
     mailbox_act(mailbox, answer->clock);
-    if (mailbox->log.kept)
-        mailbox_logged(mailbox, log_answer(&mailbox->log, answer, removed));
+    apply_act(mailbox, &(struct log_record){.type = LOG_ANSWER,
+                                            .flags = probe->remove ? LOG_REMOVED : 0,
+                                            .clock = answer->clock - mailbox->log.clock,
+                                            .msg = answer->msg,
+                                            .tag = answer->tag,
+                                            .mask = probe->mask,
+                                            .total = answer->total});
 }
 
 /* Fills the answer. Returns false when the connection had to be ended. */
@@ -24,7 +31,7 @@ static bool probe_answer(struct relay_conn *conn, const struct cw_probe *probe,
     answer->tag = waiting->tag;
     answer->total = ((struct relay_message *)waiting)->total;
     if (probe->remove)
-        msg = mailbox_take_out(mailbox, waiting);
+        msg = mailbox_next_out(mailbox);
     if (msg == CW_ENOMEM)
         conn_out_of_memory(conn, "taking a message out for MPI_Mprobe");
     else if (msg < 0)
@@ -53,7 +60,7 @@ void recv_probe(struct relay_conn *conn, const uint8_t *body)
     if (!probe_answer(conn, &probe, &answer))
         return;
     if (answer.found)
-        probe_found(mailbox, &answer, probe.remove);
+        probe_found(mailbox, &probe, &answer);
     if (conn->state == CONN_CLOSING)
         return; /* its log was given up, and it needed it */
     answer.unexpected = mailbox->index.waiting;

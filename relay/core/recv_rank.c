@@ -1,4 +1,5 @@
 /* What a rank says of itself, beside the messages that it sends and wants. */
+#include "relay/core/apply.h"
 #include "relay/core/recv.h"
 #include "relay/core/snapshot.h"
 
@@ -22,7 +23,9 @@ void recv_readings(struct relay_conn *conn, const uint8_t *body)
     if (size == 0)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "READINGS frame without readings");
     else if (mailbox->log.kept)
-        mailbox_logged(mailbox, log_readings(&mailbox->log, body, size));
+        mailbox_logged(mailbox, log_put(&mailbox->log, &(struct log_record){.type = LOG_READINGS,
+                                                                            .size = size,
+                                                                            .bytes = body}));
 }
 
 /* TAKEN: the rank says at which poll clock it took events. It is logged before anything that the
@@ -123,24 +126,17 @@ void recv_live(struct relay_conn *conn, const uint8_t *body)
     mailbox_pump(mailbox);
 }
 
-/* CANCEL: takes a posted receive back. When its message is on the way already, the message wins and
- * nothing is answered. */
+/* CANCEL: takes a posted receive back. */
 void recv_cancel(struct relay_conn *conn, const uint8_t *body)
 {
     struct relay_mailbox *mailbox = &conn->rank->mailbox;
-    struct relay_posted *posted;
     struct cw_recv cancel;
 
     cw_recv_get(body, &cancel);
     mailbox_act(mailbox, cancel.clock);
-    posted = match_find_request(&mailbox->index, cancel.req, cancel.tag, cancel.mask);
-    if (!posted)
-        return;
-    if (mailbox->log.kept)
-        mailbox_logged(mailbox, log_cancel(&mailbox->log, &cancel));
-    match_unpost(&mailbox->index, posted);
-    mailbox_posted_free(mailbox, posted);
-    mailbox_done(mailbox, CW_FRAME_CANCELED, cancel.req);
+    apply_act(mailbox,
+              &(struct log_record){
+                  .type = LOG_CANCEL, .req = cancel.req, .tag = cancel.tag, .mask = cancel.mask});
 }
 
 /* BYE: the rank has sent everything and wants nothing more. Its messages to others stay. */

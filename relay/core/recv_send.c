@@ -1,15 +1,17 @@
 /* SEND and SEND_DATA: a message comes in; it goes to the receive that waits for it, or waits for
  * one. */
+#include "relay/core/apply.h"
 #include "relay/core/recv.h"
 
 static void send_count(struct relay_mailbox *sender, const struct cw_send *send)
 {
-
-    sender->stats.sent++;
-    sender->stats.sent_bytes += send->total;
     mailbox_act(sender, send->clock);
-    if (sender->log.kept)
-        mailbox_logged(sender, log_send(&sender->log, send));
+    apply_act(sender, &(struct log_record){.type = LOG_SEND,
+                                           .dst = send->dst,
+                                           .kind = send->kind,
+                                           .tag = send->tag,
+                                           .total = send->total,
+                                           .contents = send->contents});
 }
 
 static bool send_adds_up(const struct relay_conn *conn, const struct cw_send *send)
@@ -34,7 +36,7 @@ void recv_send(struct relay_conn *conn, const uint8_t *body)
     transfer_begin(&sender->transfer, conn, &send);
     send_count(&sender->mailbox, &send);
     if (job_is_home(conn->job, send.dst))
-        job_send(conn->job, conn, &sender->transfer, &send);
+        apply_send(conn, &sender->transfer, &send);
     else
         transfer_to_link(&sender->transfer, conn, &send,
                          &conn->job->links[job_home(conn->job, send.dst)].conn);

@@ -1,87 +1,11 @@
+#include "relay/core/apply.h"
 #include "relay/core/remake_point.h"
 
 void remake_mailbox_begin(struct remake_mailbox *r, struct relay_mailbox *mailbox,
                           const struct log_points_left *points)
 {
     *r = (struct remake_mailbox){.mailbox = mailbox, .points = *points};
-}
-
-static void unpost(struct relay_mailbox *mailbox, struct relay_posted *posted)
-{
-    match_unpost(&mailbox->index, posted);
-    mailbox_posted_free(mailbox, posted);
-}
-
-static bool on_recv(struct relay_mailbox *mailbox, const struct log_record *record)
-{
-    struct match_waiting *waiting = match_find_waiting(&mailbox->index, record->tag, record->mask);
-
-    if (!waiting)
-        return remake_post(mailbox, record) == CW_OK;
-    match_unwait(&mailbox->index, waiting);
-    mailbox_bind(mailbox, (struct relay_message *)waiting, (uint32_t)record->req, record->total);
-    return true;
-}
-
-static bool on_mrecv(struct relay_mailbox *mailbox, const struct log_record *record)
-{
-    struct relay_message *message = mailbox_taken_out(mailbox, (uint32_t)record->msg);
-
-    if (message)
-        mailbox_bind(mailbox, message, (uint32_t)record->req, record->total);
-    return message != NULL;
-}
-
-static bool on_cancel(struct relay_mailbox *mailbox, const struct log_record *record)
-{
-    struct relay_posted *posted =
-        match_find_request(&mailbox->index, (uint32_t)record->req, record->tag, record->mask);
-
-    if (posted)
-        unpost(mailbox, posted);
-    return posted != NULL;
-}
-
-/* --- messages ------------------------------------------------------------------------------------
- */
-
-static void bind_posted(struct relay_mailbox *mailbox, struct relay_message *message,
-                        struct relay_posted *posted)
-{
-    uint32_t req = posted->req;
-    uint64_t capacity = posted->capacity;
-
-    unpost(mailbox, posted);
-    mailbox_bind(mailbox, message, req, capacity);
-}
-
-static bool on_message(struct remake_mailbox *r, const struct log_record *record, uint64_t at)
-{
-    const struct cw_send send = {.tag = record->tag,
-                                 .kind = (uint32_t)record->kind,
-                                 .req = (uint32_t)record->req,
-                                 .total = record->total};
-    struct relay_mailbox *mailbox = r->mailbox;
-    bool active = send.kind == CW_SEND_AM;
-    struct relay_posted *posted = active ? NULL : match_find_posted(&mailbox->index, send.tag);
-    struct relay_message *message = message_new(&mailbox->shared->messages, mailbox->pool, &send,
-                                                (uint32_t)record->src, !posted);
-
-    if (!message)
-        return false;
-    message->record = at;
-    message->floor = r->payload;
-    if (active)
-        mailbox_bind(mailbox, message, mailbox->streams++, UINT64_MAX);
-    else if (posted)
-        bind_posted(mailbox, message, posted);
-    else if (match_wait(&mailbox->index, &message->waiting) < 0) {
-        mailbox_message_free(mailbox, message);
-        return false;
-    }
-    if (message->total > 0)
-        remake_arrives(r, message);
-    return true;
+    mailbox->log.due = &r->due;
 }
 
 static struct relay_message **arriving_of(struct remake_mailbox *r, uint32_t src)
@@ -101,100 +25,57 @@ static bool on_part(struct remake_mailbox *r, const struct log_record *record)
 
     if (!message || record->size > message->total - message->arrived)
         return false;
-    message->arrived += record->size;
-    if (message->arrived == message->total)
+    if (record->size == message->total - message->arrived)
         *at = message->next_free;
+    mailbox_arrives(r->mailbox, message, NULL, (uint32_t)record->size, NULL);
+    mailbox_came(r->mailbox, message);
     return true;
 }
 
-static bool on_passed(struct relay_mailbox *mailbox, const struct log_record *record)
+/* The last answer is said once more. */
+static void note_answer(struct relay_mailbox *mailbox, const struct log_record *record)
 {
-    struct relay_posted *posted;
-
-    mailbox->stats.received_bytes += record->size;
-    mailbox->stats.received++;
-    if (record->flags & CW_MESSAGE_ACTIVE)
-        return record->req == mailbox->streams++;
-    posted = match_find_posted(&mailbox->index, record->tag);
-    if (!posted || posted->req != record->req)
-        return false;
-    unpost(mailbox, posted);
-    return true;
-}
-
-static bool on_matched(struct relay_mailbox *mailbox, const struct log_record *record)
-{
-    struct relay_message *message = LIST_FIRST(&mailbox->open);
-
-    while (message && message->record != record->message)
-        message = LIST_NEXT(message, in_open);
-    if (!message || message->begun || message->req != record->req ||
-        message_wanted(message) != record->size || message->arrived < record->size)
-        return false;
-    mailbox->stats.received_bytes += record->size;
-    mailbox->stats.received++;
-    message->delivered = record->size;
-    message->begun = true;
-    if (message->arrived == message->total)
-        mailbox_close(mailbox, message);
-    return true;
-}
-
-static bool on_answer(struct relay_mailbox *mailbox, const struct log_record *record)
-{
-    struct match_waiting *waiting;
-
     mailbox->found = (struct cw_probed){.clock = mailbox->log.clock + record->clock,
                                         .found = 1,
                                         .msg = (uint32_t)record->msg,
                                         .tag = record->tag,
                                         .total = record->total};
-    if (!(record->flags & LOG_REMOVED))
-        return true;
-    waiting = match_find_waiting(&mailbox->index, record->tag, UINT64_MAX);
-    return waiting && mailbox_take_out(mailbox, waiting) == (int64_t)record->msg;
 }
 
-static enum chain_found take(struct remake_mailbox *r, const struct log_record *record, uint64_t at)
+static bool apply(struct remake_mailbox *r, const struct log_record *record)
 {
-    struct relay_mailbox *mailbox = r->mailbox;
-    bool good = true;
+    struct relay_message *arriving;
+
+    if (record->type == LOG_PART)
+        return on_part(r, record);
+    if (record->type == LOG_ANSWER)
+        note_answer(r->mailbox, record);
+    if (apply_record(r->mailbox, record, &arriving) < 0)
+        return false;
+    if (arriving)
+        remake_arrives(r, arriving);
+    return true;
+}
+
+/* MATCHED and CANCELED are nothing but events. Of any record at most one event comes, and it is the
+ * next one in the log, or the record itself. */
+static bool take(struct remake_mailbox *r, struct log_record *record, uint64_t at)
+{
+    bool came = record->type == LOG_MATCHED || record->type == LOG_CANCELED;
 
     if (record->placed)
         r->payload = record->at + record->size;
-    switch (record->type) {
-    case LOG_RECV:
-        good = on_recv(mailbox, record);
-        break;
-    case LOG_MRECV:
-        good = on_mrecv(mailbox, record);
-        break;
-    case LOG_CANCEL:
-        good = on_cancel(mailbox, record);
-        break;
-    case LOG_MESSAGE:
-        good = on_message(r, record, at);
-        break;
-    case LOG_PART:
-        good = on_part(r, record);
-        break;
-    case LOG_PASSED:
-        good = on_passed(mailbox, record);
-        break;
-    case LOG_MATCHED:
-        good = on_matched(mailbox, record);
-        break;
-    case LOG_ANSWER:
-        good = on_answer(mailbox, record);
-        break;
-    case LOG_SEND:
-        mailbox->stats.sent++;
-        mailbox->stats.sent_bytes += record->total;
-        break;
-    default: /* counted */
-        break;
+    if (record->type == LOG_MESSAGE) {
+        record->message = at;
+        record->at = r->payload;
     }
-    return good;
+    if (!came && (r->due.type || !apply(r, record)))
+        return false;
+    if (!log_is_event(record))
+        return true;
+    came = log_is_same_event(record, &r->due);
+    r->due.type = 0;
+    return came;
 }
 
 /* The feed begins at the last event that the rank is known to have taken: it was handed that. */
@@ -207,21 +88,6 @@ static enum chain_found follow(struct relay_mailbox *mailbox)
     while (found == CHAIN_HERE && cursor->event < mailbox->log.taken)
         found = log_next_event(&mailbox->log, cursor, &event);
     return found;
-}
-
-/* A message is whole and has its receive, but was no event. */
-static bool is_unfinished(const struct relay_message *message)
-{
-    return !message->begun && message->arrived == message->total;
-}
-
-static bool lacks_event(const struct relay_mailbox *mailbox)
-{
-    const struct relay_message *message = LIST_FIRST(&mailbox->open);
-
-    while (message && !is_unfinished(message))
-        message = LIST_NEXT(message, in_open);
-    return message != NULL;
 }
 
 /* --- bytes that are still needed -----------------------------------------------------------------
@@ -282,8 +148,7 @@ static enum chain_found read_records(struct remake_mailbox *r)
                                     !log_count(&mailbox->log, &record, r->position)))
             found = CHAIN_LOST;
     }
-    mailbox->event = mailbox->log.event_count;
-    return found == CHAIN_END && lacks_event(mailbox) ? CHAIN_LOST : found;
+    return found == CHAIN_END && r->due.type ? CHAIN_LOST : found;
 }
 
 enum chain_found remake_mailbox_step(struct remake_mailbox *r)
@@ -313,10 +178,6 @@ struct relay_message *remake_mailbox_claim(struct remake_mailbox *r, uint64_t re
     if (left == 0 || message->arrived != message->total - left)
         return NULL;
     *at = message->next_free;
-    if (message->matched && !message_delivered(message)) {
-        message->delivered = message->arrived; /* the rank begins it anew */
-        message->begun = message->arrived > 0;
-    }
     return message;
 }
 
@@ -335,10 +196,5 @@ void remake_mailbox_end(struct remake_mailbox *r)
     if (r->held)
         mailbox_message_free(r->mailbox, r->held);
     r->held = NULL;
-    for (struct relay_message *message = LIST_FIRST(&r->mailbox->open), *next; message;
-         message = next) {
-        next = LIST_NEXT(message, in_open);
-        if (is_unfinished(message)) /* the log makes no sense, and goes */
-            mailbox_close(r->mailbox, message);
-    }
+    r->mailbox->log.due = NULL;
 }

@@ -10,6 +10,7 @@ struct remake_mailbox {
     struct relay_message *arriving; /* messages that are not whole */
     struct log_reading reading;     /* of the message whose bytes are being taken up */
     uint64_t payload;               /* what has come before the next record ends here */
+    struct log_record due;          /* the event that came of the last record; type 0: none */
 
     /* its points */
     struct log_points_left points;

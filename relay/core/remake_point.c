@@ -1,23 +1,8 @@
 #include "relay/core/remake_point.h"
+#include "relay/core/apply.h"
 #include "relay/core/snapshot.h"
 
 #include <string.h>
-
-int remake_post(struct relay_mailbox *mailbox, const struct log_record *record)
-{
-    struct relay_posted *posted = mailbox_posted_new(mailbox);
-
-    if (!posted)
-        return CW_ENOMEM;
-    posted->req = (uint32_t)record->req;
-    posted->tag = record->tag;
-    posted->mask = record->mask;
-    posted->capacity = record->total;
-    if (match_post(&mailbox->index, posted) == CW_OK)
-        return CW_OK;
-    mailbox_posted_free(mailbox, posted);
-    return CW_ENOMEM;
-}
 
 void remake_arrives(struct remake_mailbox *r, struct relay_message *message)
 {
@@ -58,23 +43,15 @@ static bool on_state(struct relay_mailbox *mailbox, const struct log_record *rec
     return true;
 }
 
-static bool on_held(struct remake_mailbox *r, const struct log_record *record)
+static bool on_held(struct remake_mailbox *r, struct log_record *record)
 {
-    const struct cw_send send = {.tag = record->tag,
-                                 .kind = (uint32_t)record->kind,
-                                 .req = (uint32_t)record->req,
-                                 .total = record->total};
     struct relay_mailbox *mailbox = r->mailbox;
 
     if (r->held)
         return false;
-    r->held =
-        message_new(&mailbox->shared->messages, mailbox->pool, &send, (uint32_t)record->src, true);
-    if (!r->held)
-        return false;
-    r->held->record = r->position;
-    r->held->floor = record->at;
-    return true;
+    record->message = r->position;
+    r->held = message_new(&mailbox->shared->messages, mailbox->pool, record, true);
+    return r->held;
 }
 
 static bool on_held_part(struct remake_mailbox *r, const struct log_record *record)
@@ -89,32 +66,36 @@ static void on_matched(struct relay_mailbox *mailbox, struct relay_message *mess
                        const struct log_record *end)
 {
     mailbox_bind(mailbox, message, (uint32_t)end->msg, end->total);
-    if (!(end->flags & LOG_HELD_DELIVERED))
-        return;
-    message->begun = true;
-    message->arrived = message->delivered = message_wanted(message);
+    if (end->flags & LOG_HELD_DELIVERED)
+        message->arrived = message_wanted(message);
+    message->delivered = message->arrived;
+    message->begun = message->delivered > 0 || end->flags & LOG_HELD_DELIVERED;
 }
 
 static bool on_held_end(struct remake_mailbox *r, const struct log_record *end)
 {
     struct relay_mailbox *mailbox = r->mailbox;
     struct relay_message *message = r->held;
+    uint64_t number = end->msg;
+    bool out = end->flags & LOG_HELD_OUT;
 
-    if (!message || (end->flags & LOG_HELD_OUT && end->msg >= PROBED_MAX))
+    if (!message || (out && (number >= PROBED_MAX || mailbox_is_out(mailbox, number))))
         return false;
     if (end->flags & LOG_HELD_MATCHED)
         on_matched(mailbox, message, end);
-    else if (end->flags & LOG_HELD_OUT ? mailbox_put_out(mailbox, message, (uint32_t)end->msg) < 0
-                                       : match_wait(&mailbox->index, &message->waiting) < 0)
+    else if (out ? mailbox_put_out(mailbox, message, (uint32_t)number) < 0
+                 : match_wait(&mailbox->index, &message->waiting) < 0)
         return false;
     r->held = NULL;
     if (message->arrived < message->total)
         remake_arrives(r, message);
-    return true;
+    return !message->matched || message->arrived < message->total; /* else it had been let go of */
 }
 
-static bool build(struct remake_mailbox *r, const struct log_record *record)
+static bool build(struct remake_mailbox *r, struct log_record *record)
 {
+    struct relay_message *arriving;
+
     switch (record->type) {
     case LOG_STATE:
         return on_state(r->mailbox, record);
@@ -125,7 +106,7 @@ static bool build(struct remake_mailbox *r, const struct log_record *record)
     case LOG_HELD_END:
         return on_held_end(r, record);
     default: /* POSTED */
-        return remake_post(r->mailbox, record) == CW_OK;
+        return apply_record(r->mailbox, record, &arriving) == CW_OK;
     }
 }
 
@@ -144,6 +125,7 @@ static bool on_point(struct remake_mailbox *r, const struct log_record *record)
         log_point_return(log, &point);
     if (is_last(r)) {
         log_go_on_from(log, &point);
+        r->mailbox->event = point.event_count;
         r->mailbox->feed.origin = point.from;
         r->payload = point.payload;
     }
@@ -156,7 +138,7 @@ static bool is_of_snapshot(const struct log_record *record)
 }
 
 /* What a snapshot refers to must stay, as long as its point is known. */
-static bool on_record(struct remake_mailbox *r, const struct log_record *record)
+static bool on_record(struct remake_mailbox *r, struct log_record *record)
 {
     if (record->placed && !log_pin(&r->mailbox->log, record->at, position_of(r)))
         return false;

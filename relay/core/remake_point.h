@@ -9,9 +9,6 @@
  * remake_mailbox_step. */
 enum chain_found remake_points(struct remake_mailbox *r);
 
-/* --- what also later records need */
-/* A receive waits. Returns 0 or CW_ENOMEM. */
-int remake_post(struct relay_mailbox *mailbox, const struct log_record *record);
 /* More bytes of a message are to come. */
 void remake_arrives(struct remake_mailbox *r, struct relay_message *message);
 

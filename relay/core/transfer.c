@@ -21,94 +21,12 @@ void transfer_begin(struct transfer *transfer, struct relay_conn *conn, const st
     ledger_change(transfer->entry);
 }
 
-/* --- to a mailbox --------------------------------------------------------------------------------
- */
-
-/* The whole message is here and has a receive: it goes straight through. */
-static bool pass_through(struct relay_conn *conn, const struct cw_send *send,
-                         struct relay_mailbox *mailbox, struct relay_posted *posted)
-{
-    const uint8_t *at = conn_input(conn);
-    uint32_t size = conn->payload_left;
-    struct cw_message header = {.tag = send->tag, .total = size};
-
-    if (send->total != size || conn->end - conn->start < size ||
-        (!mailbox->feed.direct && !mailbox->log.kept))
-        return false;
-    conn->start += size;
-    conn->payload_left = 0;
-    if (send->kind == CW_SEND_AM) {
-        header.flags |= CW_MESSAGE_ACTIVE;
-        header.req = mailbox->streams++;
-    } else {
-        header.req = posted->req;
-        if (posted->capacity < size) {
-            size = (uint32_t)posted->capacity;
-            header.flags |= CW_MESSAGE_TRUNC;
-        }
-        match_unpost(&mailbox->index, posted);
-        mailbox_posted_free(mailbox, posted);
-    }
-    mailbox_pass(mailbox, &header, at, size, conn->block);
-    return true;
-}
-
-/* The message gets a record of its own, for as long as its bytes or its receive are to come.
- * Returns 0 or CW_ENOMEM. */
-static int begin_message(struct transfer *transfer, const struct cw_send *send,
-                         struct relay_mailbox *mailbox, struct relay_posted *posted)
-{
-    struct relay_message *message = mailbox_message_new(mailbox, send, transfer->src, !posted);
-
-    if (!message)
-        return CW_ENOMEM;
-    if (send->total > 0) {
-        transfer->message = message;
-        transfer->to = mailbox;
-    }
-    if (posted) {
-        uint32_t req = posted->req;
-        uint64_t capacity = posted->capacity;
-
-        match_unpost(&mailbox->index, posted);
-        mailbox_posted_free(mailbox, posted);
-        mailbox_match(mailbox, message, req, capacity);
-    } else if (send->kind != CW_SEND_AM) {
-        if (mailbox_wait(mailbox, message) == CW_OK)
-            return CW_OK;
-        transfer->message = NULL;
-        mailbox_message_free(mailbox, message);
-        return CW_ENOMEM;
-    } else if (mailbox->feed.direct || mailbox->log.kept) {
-        mailbox_match(mailbox, message, mailbox->streams++, UINT64_MAX);
-    } else {
-        mailbox_queue_early(mailbox, message);
-    }
-    return CW_OK;
-}
-
-void transfer_to_mailbox(struct transfer *transfer, struct relay_conn *conn,
-                         const struct cw_send *send, struct relay_mailbox *mailbox,
-                         struct relay_posted *posted)
-{
-    if ((posted || send->kind == CW_SEND_AM) && pass_through(conn, send, mailbox, posted))
-        return;
-    if (begin_message(transfer, send, mailbox, posted) < 0)
-        conn_out_of_memory(conn, "keeping a message until it is received");
-}
-
 void transfer_arrived(struct transfer *transfer)
 {
-    struct relay_message *message = transfer->message;
-
-    if (message->arrived < message->total)
+    if (!mailbox_came(transfer->to, transfer->message))
         return;
     ledger_change(transfer->entry);
     transfer->message = NULL;
-    if (message->matched)
-        mailbox_close(transfer->to, message);
-    else
-        mailbox_put_away(transfer->to, message);
 }
 
 /* --- to a link -----------------------------------------------------------------------------------
@@ -152,16 +70,11 @@ void transfer_input(struct transfer *transfer, struct relay_conn *conn, const ui
     if (!message)
         return;
     keep = !message->matched || (mailbox->log.kept && !message_delivered(message));
-    message->arrived += size;
-    assert(message->arrived <= message->total);
     if (keep && message_store(message, &mailbox->log, at, size, conn->block) < 0) {
-        /* what did not fit never arrived */
-        message->arrived -= size;
         conn_out_of_memory(conn, "keeping a message until it is received");
         return;
     }
-    if (message->matched)
-        mailbox_deliver(mailbox, message, at, size, conn->block);
+    mailbox_arrives(mailbox, message, at, size, conn->block);
     transfer_arrived(transfer);
 }
 

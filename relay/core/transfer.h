@@ -20,11 +20,6 @@ struct transfer {
 
 /* A message begins, and none was under way; the payload of the frame at hand is its first. */
 void transfer_begin(struct transfer *transfer, struct relay_conn *conn, const struct cw_send *send);
-/* ... for a mailbox of ours. `posted`: its receive, if there is one; it is used up. The connection
- * ends where there is no memory. */
-void transfer_to_mailbox(struct transfer *transfer, struct relay_conn *conn,
-                         const struct cw_send *send, struct relay_mailbox *mailbox,
-                         struct relay_posted *posted);
 /* ... for a rank of another relay; `link` outlives the transfer. */
 void transfer_to_link(struct transfer *transfer, struct relay_conn *conn,
                       const struct cw_send *send, struct relay_conn *const *link);

@@ -81,23 +81,38 @@ static void note_taken(struct relay_log *log, uint64_t position)
     log->late = now;
 }
 
-static int append_event(struct relay_log *log, const struct log_record *record)
+static bool count(struct relay_log *log, const struct log_record *record, uint64_t position,
+                  uint64_t next)
+{
+    if (log_is_event(record))
+        note_event(log, record, position);
+    log->determinant_count += (LOG_DETERMINANTS >> record->type) & 1;
+    log->send_count += record->type == LOG_SEND;
+    if (record->type == LOG_TAKEN || record->type == LOG_ANSWER)
+        log->clock += record->clock;
+    if (record->type != LOG_TAKEN)
+        return true;
+    log->taken += record->events;
+    note_taken(log, next);
+    return log->taken <= log->event_count;
+}
+
+int log_put(struct relay_log *log, const struct log_record *record)
 {
     uint64_t position;
 
     if (log_append(log, record, &position) < 0)
         return CW_ENOMEM;
-    note_event(log, record, position);
+    count(log, record, position, chain_next(&log->records));
     return CW_OK;
 }
 
-static int append_determinant(struct relay_log *log, const struct log_record *record)
+/* Something that came of the record before it. */
+static int put_event(struct relay_log *log, const struct log_record *record)
 {
-    uint64_t position;
-
-    if (log_append(log, record, &position) < 0)
-        return CW_ENOMEM;
-    log->determinant_count++;
+    if (!log->due)
+        return log_put(log, record);
+    *log->due = *record;
     return CW_OK;
 }
 
@@ -156,21 +171,9 @@ int log_message(struct relay_log *log, const struct cw_message *header, const ui
                                 .bytes = at};
     struct message_slice slices[LOG_PART_SLICES];
 
-    if (size > LOG_INLINE_MAX && place(log, &record, block, slices) < 0)
+    if (size > LOG_INLINE_MAX && !log->due && place(log, &record, block, slices) < 0)
         return CW_ENOMEM;
-    return append_event(log, &record);
-}
-
-int log_arrives(struct relay_log *log, const struct cw_send *send, uint32_t src, uint64_t *record)
-{
-    return log_append(log,
-                      &(struct log_record){.type = LOG_MESSAGE,
-                                           .src = src,
-                                           .kind = send->kind,
-                                           .req = send->req,
-                                           .tag = send->tag,
-                                           .total = send->total},
-                      record);
+    return put_event(log, &record);
 }
 
 int log_part(struct relay_log *log, uint32_t src, const uint8_t *at, uint32_t size,
@@ -210,103 +213,27 @@ int log_part_reserve(struct relay_log *log, uint32_t src, uint32_t size,
 int log_matched(struct relay_log *log, const struct cw_message *header, uint64_t record,
                 uint64_t floor, uint64_t size)
 {
-    return append_event(log, &(struct log_record){.type = LOG_MATCHED,
-                                                  .flags = flags_of(header),
-                                                  .tag = header->tag,
-                                                  .total = header->total,
-                                                  .req = header->req,
-                                                  .message = record,
-                                                  .at = floor,
-                                                  .size = size});
+    return put_event(log, &(struct log_record){.type = LOG_MATCHED,
+                                               .flags = flags_of(header),
+                                               .tag = header->tag,
+                                               .total = header->total,
+                                               .req = header->req,
+                                               .message = record,
+                                               .at = floor,
+                                               .size = size});
 }
 
 int log_done(struct relay_log *log, enum log_record_type type, uint32_t req)
 {
-    return append_event(log, &(struct log_record){.type = type, .req = req});
+    return put_event(log, &(struct log_record){.type = type, .req = req});
 }
 
 int log_taken(struct relay_log *log, uint64_t event, uint64_t clock)
 {
-    const struct log_record record = {
-        .type = LOG_TAKEN, .events = event - log->taken, .clock = clock - log->clock};
-
     assert(event > log->taken && event <= log->event_count && clock >= log->clock);
-    if (append_determinant(log, &record) < 0)
-        return CW_ENOMEM;
-    log->taken = event;
-    log->clock = clock;
-    note_taken(log, chain_next(&log->records));
-    return CW_OK;
-}
-
-int log_readings(struct relay_log *log, const uint8_t *bytes, uint32_t size)
-{
-    return append_determinant(
-        log, &(struct log_record){.type = LOG_READINGS, .size = size, .bytes = bytes});
-}
-
-int log_answer(struct relay_log *log, const struct cw_probed *answer, bool removed)
-{
-    const struct log_record record = {.type = LOG_ANSWER,
-                                      .flags = removed ? LOG_REMOVED : 0,
-                                      .clock = answer->clock - log->clock,
-                                      .msg = answer->msg,
-                                      .tag = answer->tag,
-                                      .total = answer->total};
-
-    assert(answer->clock >= log->clock);
-    if (append_determinant(log, &record) < 0)
-        return CW_ENOMEM;
-    log->clock = answer->clock;
-    return CW_OK;
-}
-
-int log_send(struct relay_log *log, const struct cw_send *send)
-{
-    const struct log_record record = {.type = LOG_SEND,
-                                      .dst = send->dst,
-                                      .kind = send->kind,
-                                      .tag = send->tag,
-                                      .total = send->total,
-                                      .contents = send->contents};
-    uint64_t position;
-
-    if (log_append(log, &record, &position) < 0)
-        return CW_ENOMEM;
-    log->send_count++;
-    return CW_OK;
-}
-
-/* Something that leads to events. */
-static int append_input(struct relay_log *log, const struct log_record *record)
-{
-    uint64_t position;
-
-    return log_append(log, record, &position);
-}
-
-int log_recv(struct relay_log *log, const struct cw_recv *recv)
-{
-    return append_input(log, &(struct log_record){.type = LOG_RECV,
-                                                  .req = recv->req,
-                                                  .tag = recv->tag,
-                                                  .mask = recv->mask,
-                                                  .total = recv->capacity});
-}
-
-int log_mrecv(struct relay_log *log, const struct cw_mrecv *mrecv)
-{
-    return append_input(log, &(struct log_record){.type = LOG_MRECV,
-                                                  .msg = mrecv->msg,
-                                                  .req = mrecv->req,
-                                                  .total = mrecv->capacity});
-}
-
-int log_cancel(struct relay_log *log, const struct cw_recv *cancel)
-{
-    return append_input(
-        log, &(struct log_record){
-                 .type = LOG_CANCEL, .req = cancel->req, .tag = cancel->tag, .mask = cancel->mask});
+    return log_put(log, &(struct log_record){.type = LOG_TAKEN,
+                                             .events = event - log->taken,
+                                             .clock = clock - log->clock});
 }
 
 /* --- reading -------------------------------------------------------------------------------------
@@ -357,14 +284,11 @@ static enum chain_found next_of(const struct relay_log *log, uint32_t types, uin
     return found;
 }
 
-#define EVENTS (1u << LOG_PASSED | 1u << LOG_MATCHED | 1u << LOG_SENT | 1u << LOG_CANCELED)
-#define DETERMINANTS (1u << LOG_TAKEN | 1u << LOG_READINGS | 1u << LOG_ANSWER)
-
 enum chain_found log_next_event(const struct relay_log *log, struct log_cursor *cursor,
                                 struct log_event *event)
 {
     struct log_record record;
-    enum chain_found found = next_of(log, EVENTS, &cursor->events, &record);
+    enum chain_found found = next_of(log, LOG_EVENTS, &cursor->events, &record);
 
     if (found != CHAIN_HERE)
         return found;
@@ -387,7 +311,7 @@ enum chain_found log_next_determinant(const struct relay_log *log, struct log_cu
                                       struct log_determinant *determinant)
 {
     struct log_record r;
-    enum chain_found found = next_of(log, DETERMINANTS, &cursor->determinants, &r);
+    enum chain_found found = next_of(log, LOG_DETERMINANTS, &cursor->determinants, &r);
 
     if (found != CHAIN_HERE)
         return found;
@@ -436,7 +360,8 @@ static enum chain_found next_send(const struct relay_log *log, struct log_cursor
     enum chain_found found;
 
     while ((found = count_events(log, cursor, inputs)) == CHAIN_HERE &&
-           (found = next_of(log, DETERMINANTS | 1u << LOG_SEND, &cursor->sends, r)) == CHAIN_HERE &&
+           (found = next_of(log, LOG_DETERMINANTS | 1u << LOG_SEND, &cursor->sends, r)) ==
+               CHAIN_HERE &&
            r->type != LOG_SEND) {
         inputs->event += r->events;
         inputs->answers += r->type == LOG_ANSWER;
@@ -509,15 +434,12 @@ void log_weigh(struct relay_log *log)
 
 bool log_count(struct relay_log *log, const struct log_record *record, uint64_t position)
 {
-    if (EVENTS >> record->type & 1)
-        note_event(log, record, position - record->whole);
-    log->determinant_count += (DETERMINANTS >> record->type) & 1;
-    log->send_count += record->type == LOG_SEND;
-    if (record->type == LOG_TAKEN || record->type == LOG_ANSWER)
-        log->clock += record->clock;
-    if (record->type != LOG_TAKEN)
-        return true;
-    log->taken += record->events;
-    note_taken(log, position);
-    return log->taken <= log->event_count;
+    return count(log, record, position - record->whole, position);
+}
+
+/* Where in the log payload is, is no part of what they say. */
+bool log_is_same_event(const struct log_record *a, const struct log_record *b)
+{
+    return a->type == b->type && a->flags == b->flags && a->tag == b->tag && a->total == b->total &&
+           a->req == b->req && a->size == b->size && a->message == b->message;
 }

@@ -22,6 +22,10 @@
 #define LOG_PART_SLICES 2 /* a part is at most a block, and begins anywhere in a segment */
 #endif
 
+/* Types of records: a bit each. */
+#define LOG_EVENTS (1u << LOG_PASSED | 1u << LOG_MATCHED | 1u << LOG_SENT | 1u << LOG_CANCELED)
+#define LOG_DETERMINANTS (1u << LOG_TAKEN | 1u << LOG_READINGS | 1u << LOG_ANSWER)
+
 /* Bytes of a message that wait in a block. */
 struct message_slice {
     struct relay_block *block; /* NULL: in a segment of the log, which need not be in memory ... */
@@ -84,6 +88,8 @@ struct relay_log {
     uint64_t bytes;            /* memory held, payload included */
     uint64_t snapshots;        /* ... and how much of it are snapshots, since it was trimmed */
     bool kept;                 /* false: nothing is kept, the rank cannot be started again */
+    struct log_record *due;    /* of one that is read back: the event that came of its last record,
+                                  and must be the next one; NULL: events are appended */
     struct log_mark early;     /* all its events were taken */
     struct log_mark late;      /* the next one, once all of its events are */
     struct log_points *points; /* where the rank may be started again: point.h; NULL: nowhere but
@@ -100,6 +106,12 @@ void log_outlive(struct relay_log *log, struct ledger_entry *entry);
  * and log_count counts it. Errors: as chain_return. */
 int log_return(struct relay_log *log, struct ledger_entry *entry, struct chain_end records,
                struct chain_end payload, uint32_t payload_solid);
+static inline bool log_is_event(const struct log_record *record)
+{
+    return LOG_EVENTS >> record->type & 1;
+}
+/* Of two events: whether they say the same. */
+bool log_is_same_event(const struct log_record *a, const struct log_record *b);
 /* Counts its bytes again. */
 void log_weigh(struct relay_log *log);
 enum chain_found log_look(const struct relay_log *log, uint64_t *position,
@@ -115,14 +127,14 @@ static inline uint64_t log_memory(const struct relay_log *log)
 /* All of these return 0 or CW_ENOMEM; then the log cannot be read on, and is to be given up. */
 /* Writes a record, with what it carries; *position is where. */
 int log_append(struct relay_log *log, const struct log_record *record, uint64_t *position);
+/* The same, and counts it. Of an event, what it came of was logged before. */
+int log_put(struct relay_log *log, const struct log_record *record);
 /* A message that came whole, and has its receive. The payload is `size` bytes, at most
  * CW_FRAME_DATA_MAX, at `at`, in `block` (or elsewhere, when block is NULL). */
 int log_message(struct relay_log *log, const struct cw_message *header, const uint8_t *at,
                 uint32_t size, struct relay_block *block);
-/* A message of rank `src` begins to arrive; *record is where. */
-int log_arrives(struct relay_log *log, const struct cw_send *send, uint32_t src, uint64_t *record);
-/* Bytes of it, as above. Unless `slices` is NULL they are so many slices then, each with a
- * reference for the caller. Returns how many. */
+/* Bytes of the message that rank `src` is sending, as above. Unless `slices` is NULL they are so
+ * many slices then, each with a reference for the caller. Returns how many. */
 int log_part(struct relay_log *log, uint32_t src, const uint8_t *at, uint32_t size,
              struct relay_block *block, struct message_slice slices[LOG_PART_SLICES]);
 /* Likewise, but the caller sees to the copy: one slice of at most `size` bytes. */
@@ -136,13 +148,6 @@ int log_matched(struct relay_log *log, const struct cw_message *header, uint64_t
 int log_done(struct relay_log *log, enum log_record_type type, uint32_t req);
 /* `event`: the last one taken, `clock` not before the last. */
 int log_taken(struct relay_log *log, uint64_t event, uint64_t clock);
-int log_readings(struct relay_log *log, const uint8_t *bytes, uint32_t size);
-int log_answer(struct relay_log *log, const struct cw_probed *answer, bool removed);
-int log_send(struct relay_log *log, const struct cw_send *send);
-/* Inputs, before what they lead to. */
-int log_recv(struct relay_log *log, const struct cw_recv *recv);
-int log_mrecv(struct relay_log *log, const struct cw_mrecv *mrecv);
-int log_cancel(struct relay_log *log, const struct cw_recv *cancel);
 
 /* Gives bytes in order, in pieces that fit a frame. `block`: they lie in it; NULL: elsewhere. */
 typedef void piece_give(void *ctx, const uint8_t *at, uint32_t size, struct relay_block *block);

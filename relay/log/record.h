@@ -17,7 +17,7 @@ enum log_record_type {
     LOG_CANCELED, /* an event: req */
     LOG_TAKEN,    /* events, clock */
     LOG_READINGS, /* bytes */
-    LOG_ANSWER,   /* flags (LOG_REMOVED), clock, msg, tag, total */
+    LOG_ANSWER,   /* flags (LOG_REMOVED), clock, msg, tag, mask (of the probe), total */
     LOG_SEND,     /* dst, kind, tag, total, contents */
     /* inputs that lead to events */
     LOG_RECV,   /* req, tag, mask, total (its room) */

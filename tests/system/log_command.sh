@@ -138,7 +138,7 @@ sparse() {
 other_version() {
   make_logs
   printf '\x09' | dd of="$journal" bs=1 seek=40 conv=notrunc status=none
-  refused 'is of version 9, this program reads version 3; use the program that wrote it' "$logs"
+  refused 'is of version 9, this program reads version 4; use the program that wrote it' "$logs"
 }
 
 unreadable() {
@@ -227,7 +227,7 @@ shown_as_json() {
   make_logs
   run_expect 0 '' "$causeway" log show --json "$logs"
   [[ $(wc -l <"$tmp/out") = 1 ]] || wrong "expected one line"
-  expect_out_like '^\{"directory":.*"version":3,.*"jobs":\[\{"job":"[0-9a-f]{32}","size":4,.*\}\]\}$'
+  expect_out_like '^\{"directory":.*"version":4,.*"jobs":\[\{"job":"[0-9a-f]{32}","size":4,.*\}\]\}$'
 }
 
 empty() {

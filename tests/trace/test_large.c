@@ -116,9 +116,9 @@ TEST(received_in_the_middle)
     expect(&f, "0 < SEND to 1 SYNC req 0 tag 5 total 180000 (60000 bytes)\n"
                "0 < SEND_DATA (60000 bytes)\n"
                "1 < RECV req 7 tag 5\n"
-               "0 > SENT req 0 event 1\n"
                "1 > MESSAGE req 7 tag 5 total 180000 FIRST (60000 bytes)\n"
                "1 > MESSAGE req 7 (60000 bytes)\n"
+               "0 > SENT req 0 event 1\n"
                "0 < SEND_DATA (60000 bytes)\n"
                "1 > MESSAGE req 7 LAST event 1 (60000 bytes)\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));

@@ -217,8 +217,8 @@ static void tell_synchronous_send_that_waits(void)
     expect(&f, "0 < SEND to 1 SYNC req 9 tag 5 total 3 'abc'\n");
     say_recv(r1, 7, 5);
     expect(&f, "1 < RECV req 7 tag 5\n"
-               "0 > SENT req 9 event 1\n"
-               "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
+               "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n"
+               "0 > SENT req 9 event 1\n");
 }
 
 TEST(synchronous_send_that_waits)
@@ -234,12 +234,12 @@ static void tell_synchronous_send_that_is_awaited(void)
     say_recv(r1, 8, 5);
     expect(&f, "1 < RECV req 7 tag 5 capacity 1\n"
                "0 < SEND to 1 SYNC req 9 tag 5 total 0\n"
-               "0 > SENT req 9 event 1\n"
                "1 > MESSAGE req 7 tag 5 total 0 FIRST LAST event 1\n"
+               "0 > SENT req 9 event 1\n"
                "1 < SEND to 1 SYNC req 4 tag 5 total 0\n"
                "1 < RECV req 8 tag 5\n"
-               "1 > SENT req 4 event 2\n"
-               "1 > MESSAGE req 8 tag 5 total 0 FIRST LAST event 3\n");
+               "1 > MESSAGE req 8 tag 5 total 0 FIRST LAST event 2\n"
+               "1 > SENT req 4 event 3\n");
 }
 
 TEST(synchronous_send_that_is_awaited)

@@ -130,18 +130,18 @@ static void tell_numbers(void)
     say_mrecv(r1, 11, 0, CODEC_ALL);
     say_mrecv(r1, 12, 1, CODEC_ALL);
     expect(&f, "1 < MRECV req 9 msg 1 capacity 1\n"
-               "0 > SENT req 1 event 1\n"
                "1 > MESSAGE req 9 tag 5 total 2 FIRST LAST TRUNC event 1 'a'\n"
+               "0 > SENT req 1 event 1\n"
                "0 < SEND to 1 tag 5 total 5 'again'\n"
                "1 > HINT\n"
                "1 < PROBE tag 5 remove\n"
                "1 > PROBED tag 5 total 5 msg 1 unexpected 0\n"
                "1 < MRECV req 10 msg 2 capacity 0\n"
-               "0 > SENT req 2 event 2\n"
                "1 > MESSAGE req 10 tag 5 total 2 FIRST LAST TRUNC event 2\n"
+               "0 > SENT req 2 event 2\n"
                "1 < MRECV req 11 msg 0\n"
-               "0 > SENT req 0 event 3\n"
                "1 > MESSAGE req 11 tag 5 total 2 FIRST LAST event 3 'ab'\n"
+               "0 > SENT req 0 event 3\n"
                "1 < MRECV req 12 msg 1\n"
                "1 > MESSAGE req 12 tag 5 total 5 FIRST LAST event 4 'again'\n");
 }

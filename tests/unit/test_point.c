@@ -148,7 +148,14 @@ static void begin(struct message *message, uint32_t src)
     message->arrived = 0;
     message->send = (struct cw_send){
         .kind = CW_SEND_TAG, .tag = ++tags, .total = 1 + below(2) * 300000 + below(500)};
-    CU_ASSERT_EQUAL(log_arrives(&kept, &message->send, src, &message->record), CW_OK);
+    CU_ASSERT_EQUAL(log_append(&kept,
+                               &(struct log_record){.type = LOG_MESSAGE,
+                                                    .src = src,
+                                                    .kind = CW_SEND_TAG,
+                                                    .tag = message->send.tag,
+                                                    .total = message->send.total},
+                               &message->record),
+                    CW_OK);
     message->floor = chain_next(&kept.payload);
 }
 
@@ -213,15 +220,17 @@ static void read_clock(void)
 
     determinants[kept.determinant_count] =
         (struct log_determinant){.type = LOG_READINGS, .size = size};
-    CU_ASSERT_EQUAL(log_readings(&kept, readings, size), CW_OK);
+    CU_ASSERT_EQUAL(
+        log_put(&kept, &(struct log_record){.type = LOG_READINGS, .size = size, .bytes = readings}),
+        CW_OK);
 }
 
 static void send_one(void)
 {
-    struct cw_send send = {.kind = CW_SEND_TAG, .tag = acts};
+    const struct log_record send = {.type = LOG_SEND, .kind = CW_SEND_TAG, .tag = acts};
 
     sent[kept.send_count] = acts;
-    CU_ASSERT_EQUAL(log_send(&kept, &send), CW_OK);
+    CU_ASSERT_EQUAL(log_put(&kept, &send), CW_OK);
 }
 
 static void step(void)
