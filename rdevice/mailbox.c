@@ -7,9 +7,9 @@
 
 #define GROW_MIN 16u /* entries of a table; it doubles */
 
-/* A message that began to come, and is not received whole. */
-struct waiting_message {
-    struct match_waiting waiting; /* first: found by its address */
+/* A message that began to come. */
+struct message {
+    uint64_t tag;
     uint64_t total;
     uint64_t arrived;
     uint64_t capacity;  /* of its receive, once it is matched */
@@ -19,8 +19,20 @@ struct waiting_message {
     uint32_t sender_req; /* of CW_PIECE_SYNC */
     uint32_t req;        /* of its receive, or the stream number of an active message */
     bool matched;
-    bool begun;     /* the inbox knows of it */
-    uint8_t *bytes; /* that arrived before it was matched, room for all; NULL: none */
+    bool begun; /* the inbox knows of it */
+};
+
+/* One that came before its receive. */
+struct waiting_message {
+    struct match_waiting waiting; /* first: found by its address */
+    struct message message;
+    uint8_t bytes[]; /* room for all */
+};
+
+/* From one rank: a message goes straight to its receive, and has no record then. */
+struct mailbox_sender {
+    struct message direct;
+    struct message *coming; /* it, or one that waits: it is not whole yet; NULL: none */
 };
 
 static void *match_alloc(void *owner, size_t size)
@@ -47,7 +59,7 @@ void mailbox_begin(struct mailbox *m, struct inbox *inbox, const struct request_
                    uint32_t ranks)
 {
     *m = (struct mailbox){
-        .inbox = inbox, .requests = requests, .coming = zeroed(ranks * sizeof(*m->coming))};
+        .inbox = inbox, .requests = requests, .senders = zeroed(ranks * sizeof(*m->senders))};
     match_init(&m->index, &match_memory, NULL);
 }
 
@@ -69,37 +81,29 @@ static void *grown(void *table, uint32_t *size, size_t entry)
 /* --- messages ------------------------------------------------------------------------------------
  */
 
-static void drop_bytes(struct waiting_message *message)
+static struct waiting_message *waiting_of(struct message *message)
 {
-    if (message->bytes)
-        arena_free(message->bytes, message->total);
-    message->bytes = NULL;
+    return (struct waiting_message *)((uint8_t *)message -
+                                      offsetof(struct waiting_message, message));
 }
 
-static void drop(struct waiting_message *message)
-{
-    drop_bytes(message);
-    arena_free(message, sizeof(*message));
-}
-
-static uint64_t wanted(const struct waiting_message *message)
+static uint64_t wanted(const struct message *message)
 {
     return message->total < message->capacity ? message->total : message->capacity;
 }
 
-/* The next at most `size` bytes of it go to its receive: to *to, *size of them; then
+/* The next at most *size bytes of it go to its receive: to *to, *size of them; then
  * inbox_payload_came(). What the receive has no room for goes nowhere. */
-static const char *deliver(struct mailbox *m, struct waiting_message *message, uint32_t *size,
-                           uint8_t **to)
+static const char *deliver(struct mailbox *m, struct message *message, size_t *size, uint8_t **to)
 {
     uint64_t left = wanted(message) - message->delivered;
     struct cw_message header = {.req = message->req,
-                                .tag = message->waiting.tag,
+                                .tag = message->tag,
                                 .total = message->total,
                                 .flags = message->begun ? 0 : CW_MESSAGE_FIRST};
 
     if (*size > left)
-        *size = (uint32_t)left;
+        *size = (size_t)left;
     if (*size == left) {
         header.flags |= CW_MESSAGE_LAST;
         header.event = m->inbox->event + 1;
@@ -111,12 +115,12 @@ static const char *deliver(struct mailbox *m, struct waiting_message *message, u
     return inbox_message(m->inbox, m->requests, &header, *size, to);
 }
 
-static bool is_delivered(const struct waiting_message *message)
+static bool is_delivered(const struct message *message)
 {
     return message->begun && message->delivered == wanted(message);
 }
 
-static void note_matched(struct mailbox *m, const struct waiting_message *message)
+static void note_matched(struct mailbox *m, const struct message *message)
 {
     if (message->type != CW_PIECE_SYNC)
         return;
@@ -126,7 +130,7 @@ static void note_matched(struct mailbox *m, const struct waiting_message *messag
         (struct matched_send){.rank = message->src, .req = message->sender_req};
 }
 
-static void give_receive(struct mailbox *m, struct waiting_message *message, uint32_t req,
+static void give_receive(struct mailbox *m, struct message *message, uint32_t req,
                          uint64_t capacity)
 {
     message->matched = true;
@@ -135,46 +139,54 @@ static void give_receive(struct mailbox *m, struct waiting_message *message, uin
     note_matched(m, message);
 }
 
-/* One that waited has its receive: this rank's own, which the inbox takes. */
-static void receive_waiting(struct mailbox *m, struct waiting_message *message, uint32_t req,
+/* One that waited has its receive: this rank's own, which the inbox takes. What is still to come
+ * goes there straight. */
+static void receive_waiting(struct mailbox *m, struct waiting_message *from, uint32_t req,
                             uint64_t capacity)
 {
-    uint8_t *to = NULL;
-    uint64_t done = 0;
+    struct message *message = &from->message;
+    struct mailbox_sender *sender = &m->senders[message->src];
+    size_t size = (size_t)message->arrived;
     const char *wrong;
+    uint8_t *to;
 
-    give_receive(m, message, req, capacity);
-    while ((done < message->arrived || message->total == 0) && !is_delivered(message)) {
-        uint64_t left = message->arrived - done;
-        uint32_t size = left < CW_FRAME_DATA_MAX ? (uint32_t)left : CW_FRAME_DATA_MAX;
-
-        wrong = deliver(m, message, &size, &to);
-        if (wrong)
-            fatal_exit(CW_REPORT_FATAL, "a receive of this rank gets %s", wrong);
-        if (size)
-            cw_copy(to, message->bytes + done, size);
-        done += size;
-        inbox_payload_came(m->inbox);
+    if (sender->coming == message) {
+        sender->direct = *message;
+        sender->coming = message = &sender->direct;
     }
-    drop_bytes(message);
-    if (message->arrived == message->total)
-        drop(message);
+    give_receive(m, message, req, capacity);
+    wrong = deliver(m, message, &size, &to);
+    if (wrong)
+        fatal_exit(CW_REPORT_FATAL, "a receive of this rank gets %s", wrong);
+    if (size)
+        cw_copy(to, from->bytes, size);
+    inbox_payload_came(m->inbox);
+    arena_free(from, sizeof(*from) + from->message.total);
 }
 
 /* --- pieces --------------------------------------------------------------------------------------
  */
 
-/* It has no bytes of its own where it goes straight to its receive. */
-static struct waiting_message *begin(struct mailbox *m, uint32_t src, const struct cw_piece *piece)
+static struct message *keep(struct mailbox *m, const struct message *message)
 {
-    struct waiting_message *message = zeroed(sizeof(*message));
-    struct relay_posted *posted = NULL;
+    struct waiting_message *to = arena_alloc(sizeof(*to) + message->total);
 
-    message->waiting.tag = piece->tag;
-    message->total = piece->total;
-    message->src = src;
-    message->type = piece->type;
-    message->sender_req = piece->req;
+    to->waiting.tag = message->tag;
+    to->message = *message;
+    match_wait(&m->index, &to->waiting); /* the arena ends the process where it has no room */
+    return &to->message;
+}
+
+static struct message *begin(struct mailbox *m, uint32_t src, const struct cw_piece *piece)
+{
+    struct message *message = &m->senders[src].direct;
+    struct relay_posted *posted;
+
+    *message = (struct message){.tag = piece->tag,
+                                .total = piece->total,
+                                .src = src,
+                                .type = piece->type,
+                                .sender_req = piece->req};
     if (piece->type == CW_PIECE_AM) {
         give_receive(m, message, m->streams++, UINT64_MAX);
     } else if ((posted = match_find_posted(&m->index, piece->tag))) {
@@ -182,22 +194,23 @@ static struct waiting_message *begin(struct mailbox *m, uint32_t src, const stru
         give_receive(m, message, posted->req, posted->capacity);
         arena_free(posted, sizeof(*posted));
     } else {
-        match_wait(&m->index, &message->waiting);
-        message->bytes = piece->total ? arena_alloc(piece->total) : NULL;
+        message = keep(m, message);
     }
     return message;
 }
 
-static const char *arrive(struct mailbox *m, struct waiting_message *message,
-                          const struct cw_piece *piece, const struct cw_stream *stream)
+static const char *arrive(struct mailbox *m, struct message *message, const struct cw_piece *piece,
+                          const struct cw_stream *stream)
 {
     const char *wrong = NULL;
-    uint32_t size = piece->size;
-    uint8_t *to = message->bytes ? message->bytes + message->arrived : NULL;
+    size_t size = piece->size;
+    uint8_t *to = NULL;
     bool goes = message->matched && !is_delivered(message);
 
     if (goes)
         wrong = deliver(m, message, &size, &to);
+    else if (!message->matched)
+        to = waiting_of(message)->bytes + message->arrived;
     if (wrong)
         return wrong;
     if (size && to)
@@ -205,11 +218,8 @@ static const char *arrive(struct mailbox *m, struct waiting_message *message,
     if (goes)
         inbox_payload_came(m->inbox);
     message->arrived += piece->size;
-    if (message->arrived < message->total)
-        return NULL;
-    m->coming[message->src] = NULL;
-    if (message->matched)
-        drop(message);
+    if (message->arrived == message->total)
+        m->senders[message->src].coming = NULL;
     return NULL;
 }
 
@@ -223,7 +233,7 @@ static const char *sent(struct mailbox *m, const struct cw_piece *piece)
 const char *mailbox_piece(struct mailbox *m, uint32_t src, const struct cw_piece *piece,
                           const struct cw_stream *stream)
 {
-    struct waiting_message *message = m->coming[src];
+    struct message *message = m->senders[src].coming;
 
     if (piece->type == CW_PIECE_SENT)
         return sent(m, piece);
@@ -235,7 +245,7 @@ const char *mailbox_piece(struct mailbox *m, uint32_t src, const struct cw_piece
     if (piece->size > (message ? message->total - message->arrived : piece->total))
         return "more bytes than a message has";
     if (!message)
-        message = m->coming[src] = begin(m, src, piece);
+        message = m->senders[src].coming = begin(m, src, piece);
     return arrive(m, message, piece, stream);
 }
 
@@ -252,12 +262,10 @@ void mailbox_recv(struct mailbox *m, const struct cw_recv *recv)
         receive_waiting(m, (struct waiting_message *)waiting, recv->req, recv->capacity);
         return;
     }
-    posted = zeroed(sizeof(*posted));
-    posted->req = recv->req;
-    posted->tag = recv->tag;
-    posted->mask = recv->mask;
-    posted->capacity = recv->capacity;
-    match_post(&m->index, posted); /* the arena ends the process where it has no room */
+    posted = arena_alloc(sizeof(*posted));
+    *posted = (struct relay_posted){
+        .req = recv->req, .tag = recv->tag, .mask = recv->mask, .capacity = recv->capacity};
+    match_post(&m->index, posted); /* as keep() */
 }
 
 void mailbox_mrecv(struct mailbox *m, const struct cw_mrecv *mrecv)
@@ -309,7 +317,7 @@ struct cw_probed mailbox_probe(struct mailbox *m, uint64_t tag, uint64_t mask, b
     if (!waiting)
         return probed;
     probed.tag = waiting->tag;
-    probed.total = ((struct waiting_message *)waiting)->total;
+    probed.total = ((struct waiting_message *)waiting)->message.total;
     if (remove)
         probed.msg = take_out(m, waiting);
     return probed;

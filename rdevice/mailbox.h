@@ -13,6 +13,7 @@
 
 #define MAILBOX_TAKEN_OUT_MAX 65536u /* messages taken out by probes and not yet received */
 
+struct mailbox_sender;
 struct waiting_message;
 
 /* A synchronous send of another rank that was matched, which is not told yet. */
@@ -25,7 +26,7 @@ struct mailbox {
     struct match_index index;
     struct inbox *inbox;
     const struct request_table *requests;
-    struct waiting_message **coming; /* by sender: the message that began last, until it is whole */
+    struct mailbox_sender *senders;     /* by rank */
     struct waiting_message **taken_out; /* by the number that a probe gave; NULL where free */
     uint32_t taken_out_size;
     uint32_t streams;             /* active messages begun, for stream numbers */
