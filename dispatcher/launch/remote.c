@@ -579,6 +579,13 @@ void remote_signal(const struct remote *r, struct cw_process id, int signal_numb
         tell_node(p, NODE_SIGNAL, (uint32_t)signal_number);
 }
 
+pid_t remote_pid(const struct remote *r, struct cw_process id)
+{
+    const struct process *p = r ? *present_of(r, id) : NULL;
+
+    return p && p->state != NODE_IS_NOT ? p->made.pid : 0;
+}
+
 void remote_detach(struct remote *r, struct cw_process id, bool end)
 {
     struct process *p = *present_of(r, id);

@@ -65,6 +65,10 @@ void remote_confirm(struct remote *remote, struct cw_process process);
  * hosts know of it. */
 void remote_signal(const struct remote *remote, struct cw_process process, int signal_number);
 
+/* What its process is at its host; 0: there is none, or that is not known yet. `remote` NULL: none
+ * is left. */
+pid_t remote_pid(const struct remote *remote, struct cw_process process);
+
 /* Nothing more is heard of the rank's process but superseded_ended; `kill`: it ends. It is kept
  * otherwise, until remote_close. */
 void remote_detach(struct remote *remote, struct cw_process process, bool kill);

@@ -214,7 +214,6 @@ static void on_started(void *ctx, const struct remote_process *process)
     job_rank_started(&d->job, rank, now_of(d));
     if (image)
         job_rank_from_image(&d->job, rank, imaging_event(d->parts.imaging, rank, image));
-    status_source_set_pid(d->parts.status, rank, process->pid);
     rank_io_open(d->parts.rank_io, process->id, image, process->channel[LAUNCH_PMI],
                  process->channel[LAUNCH_CONTROL]);
     log_rank_started(&d->parts.log, now_of(d), rank, &d->job_ranks[rank], process->pid,
@@ -237,7 +236,6 @@ static void hear_out(struct driver *d, uint32_t rank)
     relays_hear(d->parts.relays, relays_home(d->parts.relays, rank));
     rank_io_hear(d->parts.rank_io, rank);
     rank_io_close(d->parts.rank_io, rank);
-    status_source_set_pid(d->parts.status, rank, 0);
 }
 
 /* A rank that leaves MPI in the middle may do so because of another one's MPI_Abort, which decides
@@ -302,7 +300,6 @@ static void detach(struct driver *d, const struct job_order *order)
     for (uint32_t rank = 0; rank < d->parts.options->ranks; rank++)
         rank_io_hear(d->parts.rank_io, rank);
     rank_io_close(d->parts.rank_io, order->process.rank);
-    status_source_set_pid(d->parts.status, order->process.rank, 0);
     remote_detach(d->parts.remote, order->process, order->remains == JOB_REMAINS_KILL);
     if (!d->job_ranks[order->process.rank].not_restored)
         imaging_crashed(d->parts.imaging, order->process.rank);

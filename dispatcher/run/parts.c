@@ -177,6 +177,7 @@ static int open_log(struct parts *p, const struct job *job, const struct parts_e
                                           .options = p->options,
                                           .layout = &p->layout,
                                           .job = job,
+                                          .remote = &p->remote,
                                           .job_id = p->job_id,
                                           .dir = p->dir.path,
                                           .ask = events->ask_stats,

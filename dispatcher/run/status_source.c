@@ -28,10 +28,9 @@ struct status_source {
     uint32_t relay_restarts[CW_RELAYS_MAX];
     const struct images *images; /* borrowed; NULL: there are none */
     struct cw_stats *stats;      /* the last known of each rank */
-    pid_t *pids;
-    uint32_t received; /* since they were asked for ... */
-    uint32_t coming;   /* ... and that are to come still, with those of earlier questions ... */
-    uint32_t earlier;  /* ... which come first */
+    uint32_t received;           /* since they were asked for ... */
+    uint32_t coming;  /* ... and that are to come still, with those of earlier questions ... */
+    uint32_t earlier; /* ... which come first */
 };
 
 void status_source_ask(struct status_source *s)
@@ -56,7 +55,7 @@ static struct status_rank status_of(const struct status_source *s, uint32_t rank
 
     return (struct status_rank){
         .rank = rank,
-        .pid = (uint64_t)s->pids[rank],
+        .pid = (uint64_t)remote_pid(*s->config.remote, job_process(s->config.job, rank)),
         .host = host_of(s, r),
         .slot = r->slot,
         .incarnation = r->incarnation,
@@ -222,9 +221,8 @@ struct status_source *status_source_new(const struct status_source_config *confi
         s->status.server.fd = s->demand.server.fd = -1;
         s->status.watch.fd = s->demand.watch.fd = -1;
         s->stats = calloc(config->options->ranks, sizeof(*s->stats));
-        s->pids = calloc(config->options->ranks, sizeof(*s->pids));
     }
-    if (!s || !s->stats || !s->pids)
+    if (!s || !s->stats)
         cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", config->options->ranks);
     else
         open_source(s, &s->status, STATUS_NAME, STATUS_FRESH_NS, step, err);
@@ -244,7 +242,6 @@ void status_source_free(struct status_source *s)
     close_source(s, &s->status);
     close_source(s, &s->demand);
     free(s->stats);
-    free(s->pids);
     free(s);
 }
 
@@ -256,11 +253,6 @@ void status_source_set_relays(struct status_source *s, const char *addresses)
 void status_source_set_relay_restarts(struct status_source *s, uint32_t relay, uint32_t restarts)
 {
     s->relay_restarts[relay] = restarts;
-}
-
-void status_source_set_pid(struct status_source *s, uint32_t rank, pid_t pid)
-{
-    s->pids[rank] = pid;
 }
 
 void status_source_take(struct status_source *s, const struct cw_stats *stats)

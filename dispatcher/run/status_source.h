@@ -7,10 +7,10 @@
 #include "common/loop.h"
 #include "dispatcher/job/images.h"
 #include "dispatcher/job/job.h"
+#include "dispatcher/launch/remote.h"
 #include "dispatcher/run/layout.h"
 
 #include <stdio.h>
-#include <sys/types.h>
 
 #define STATUS_SOURCE_LOOK_NS 20000000ull /* between two looks at images that are waited for */
 
@@ -22,8 +22,9 @@ struct status_source_config {
     const struct run_options *options;
     const struct layout *layout;
     const struct job *job;
-    const uint8_t *job_id; /* CW_ID_SIZE bytes */
-    const char *dir;       /* for the socket */
+    struct remote *const *remote; /* the processes of ranks; to NULL: none is left */
+    const uint8_t *job_id;        /* CW_ID_SIZE bytes */
+    const char *dir;              /* for the socket */
     /* Fresh counters are wanted: returns for how many ranks status_source_take follows. */
     uint32_t (*ask)(void *ctx);
     void *ctx;
@@ -34,12 +35,10 @@ struct status_source *status_source_new(const struct status_source_config *confi
                                         struct cw_err *err);
 void status_source_free(struct status_source *status); /* NULL is allowed */
 
-/* For the answers: where the relays are, how often one was started again, and a rank's process (0:
- * it has none). */
+/* For the answers: where the relays are, and how often one was started again. */
 void status_source_set_relays(struct status_source *status, const char *addresses);
 void status_source_set_relay_restarts(struct status_source *status, uint32_t relay,
                                       uint32_t restarts);
-void status_source_set_pid(struct status_source *status, uint32_t rank, pid_t pid);
 
 /* What is known of images of ranks, which stays. From now on whoever connects to another socket of
  * the job has one taken of each rank (`demanded`), and gets a document that says what became of
