@@ -560,6 +560,7 @@ static void exited(struct job *job, uint32_t rank, int code, uint64_t now_ns)
 void job_rank_ended(struct job *job, uint32_t rank, int status, uint64_t now_ns)
 {
     assert(job_rank_runs(job, rank) && job->running > 0);
+    job->rank[rank].status = status;
     if (job->rank[rank].not_restored)
         start_from_something_else(job, rank, now_ns);
     else if (WIFSIGNALED(status))

@@ -74,6 +74,7 @@ struct job_rank {
     uint64_t unlogged_ns; /* ... since then */
     int fault;            /* the signal of the program's own making that ended it; 0: none */
     int fault_before;     /* ... and its predecessor */
+    int status;           /* of its last process that ended, as of waitpid(2) */
     struct job_place place;
     struct job_place place_before;
     bool down_due;     /* the driver has not been told yet that it is down */

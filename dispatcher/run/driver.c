@@ -24,7 +24,6 @@ struct driver {
     struct job job;
     struct job_rank *job_ranks;
     struct job_slot *slots;
-    int *status; /* of each rank's last process that ended, as of waitpid(2) */
     struct fault_injection faults;
     struct starts starts;
     struct unrestartable unrestartable;
@@ -255,7 +254,6 @@ static void on_ended(void *ctx, uint32_t rank, int status)
 {
     struct driver *d = ctx;
 
-    d->status[rank] = status;
     relays_rank_end(d->parts.relays, rank, d->job_ranks[rank].incarnation);
     hear_out(d, rank);
     if (is_being_restored(d, rank) && job_is_own_fault(status))
@@ -296,7 +294,7 @@ static const struct remote_events remote_events = {on_started, on_start_failed, 
 
 static void detach(struct driver *d, const struct job_order *order)
 {
-    log_rank_down(&d->parts.log, now_of(d), order, d->status[order->process.rank]);
+    log_rank_down(&d->parts.log, now_of(d), order, d->job_ranks[order->process.rank].status);
     for (uint32_t rank = 0; rank < d->parts.options->ranks; rank++)
         rank_io_hear(d->parts.rank_io, rank);
     rank_io_close(d->parts.rank_io, order->process.rank);
@@ -420,10 +418,9 @@ static int open_core(struct driver *d, struct cw_err *err)
                                 .alive_timeout_ns = o->alive_timeout_ns,
                                 .kill_after_ns = o->kill_after_ns};
 
-    d->status = calloc(o->ranks, sizeof(*d->status));
     d->job_ranks = calloc(o->ranks, sizeof(*d->job_ranks));
     d->kept = calloc(o->ranks, sizeof(*d->kept));
-    if (!d->kept || !d->status || !d->job_ranks)
+    if (!d->kept || !d->job_ranks)
         return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", o->ranks);
     for (uint32_t rank = 0; rank < o->ranks; rank++)
         d->job_ranks[rank].program = programs_of(&d->parts.programs, rank)->argv[0];
@@ -581,12 +578,14 @@ static uint64_t next_deadline(const struct driver *d)
 static void keep_ended(struct driver *d)
 {
     for (uint32_t rank = 0; d->unkept && rank < d->parts.options->ranks; rank++) {
-        if (d->kept[rank] || d->job_ranks[rank].state != JOB_RANK_ENDED || d->status[rank] != 0 ||
-            d->job_ranks[rank].incarnation == 0 || !outputs_are_through(d->parts.outputs, rank))
+        const struct job_rank *r = &d->job_ranks[rank];
+
+        if (d->kept[rank] || r->state != JOB_RANK_ENDED || r->status != 0 || r->incarnation == 0 ||
+            !outputs_are_through(d->parts.outputs, rank))
             continue;
         d->kept[rank] = true;
         d->unkept--;
-        resume_rank_ended(&d->parts, rank, d->job_ranks[rank].called_init);
+        resume_rank_ended(&d->parts, rank, r->called_init);
     }
 }
 
@@ -673,7 +672,6 @@ static void free_core(struct driver *d)
     starts_close(&d->starts);
     fault_injection_close(&d->faults);
     unrestartable_close(&d->unrestartable);
-    free(d->status);
     free(d->job_ranks);
     free(d->slots);
     free(d->kept);
