@@ -31,6 +31,15 @@ struct cw_process {
     uint32_t incarnation; /* of that copy, from 1 */
 };
 
+#define CW_REPLICAS 1u /* copies of each rank that a job has at a time */
+
+/* Where a process, whichever incarnation, is in a table of ranks * CW_REPLICAS entries. What
+ * outlives it (images, what it was told, read and printed) is its rank's. */
+static inline size_t cw_process_index(struct cw_process process)
+{
+    return (size_t)process.rank * CW_REPLICAS + process.replica;
+}
+
 /* As it is sent, up to its flags; then come the early readings. */
 struct cw_setup {
     uint32_t magic;

@@ -44,7 +44,7 @@ struct known {
 struct remote {
     struct remote_config config;
     const struct launch_program *program[NODE_BLOBS_MAX]; /* by number; 0 is none */
-    struct process **present; /* of each rank and replica, by present_of; NULL: it has none */
+    struct process **present; /* of each process, by present_of; NULL: there is none */
     struct known *host;       /* of each host */
     struct loop_timer sweep;
     bool closed; /* nothing is told any more; what ranks have printed passes still */
@@ -52,7 +52,7 @@ struct remote {
 
 static struct process **present_of(const struct remote *r, struct cw_process id)
 {
-    return &r->present[(size_t)id.replica * r->config.ranks + id.rank];
+    return &r->present[cw_process_index(id)];
 }
 
 /* --- clocks --- */
@@ -188,17 +188,17 @@ static void tell_lost_starts(struct remote *r)
 {
     struct cw_err err;
 
-    for (uint32_t rank = 0; rank < r->config.ranks; rank++) {
-        struct process *p = r->present[rank];
+    for (size_t i = 0; i < r->config.ranks * CW_REPLICAS; i++) {
+        struct process *p = r->present[i];
 
         if (!p || !p->start_lost)
             continue;
         p->start_lost = false;
         leave(p);
-        cw_err_set(&err, CW_ESYS, "starting rank %u (%s): host %s is lost", rank, p->program->path,
-                   nodes_name(r->config.nodes, p->host));
+        cw_err_set(&err, CW_ESYS, "starting rank %u (%s): host %s is lost", p->made.id.rank,
+                   p->program->path, nodes_name(r->config.nodes, p->host));
         if (!r->closed)
-            r->config.events->failed(r->config.ctx, rank, &err);
+            r->config.events->failed(r->config.ctx, p->made.id, &err);
     }
 }
 
@@ -236,7 +236,6 @@ static void tell_started(struct process *p)
 static void tell_over(struct process *p, uint32_t type, int status)
 {
     struct remote_config config = p->of->config;
-    uint32_t rank = p->made.id.rank;
 
     if (!p->present) {
         config.events->superseded_ended(config.ctx, p->made.id);
@@ -244,14 +243,13 @@ static void tell_over(struct process *p, uint32_t type, int status)
         config.events->life(config.ctx, p->made.id, LIFE_DEAD);
     } else {
         leave(p);
-        config.events->ended(config.ctx, rank, status);
+        config.events->ended(config.ctx, p->made.id, status);
     }
 }
 
 static void tell_failed(struct process *p, const struct node_event *event)
 {
     struct remote_config config = p->of->config;
-    uint32_t rank = p->made.id.rank;
     struct cw_err err;
 
     cw_err_set(&err, (int)event->value, "%s", event->text);
@@ -259,7 +257,7 @@ static void tell_failed(struct process *p, const struct node_event *event)
         cw_err_wrap(&err, "host %s", nodes_name(config.nodes, p->host));
     drop_streams(p);
     leave(p);
-    config.events->failed(config.ctx, rank, &err);
+    config.events->failed(config.ctx, p->made.id, &err);
 }
 
 /* --- frames --- */
@@ -335,8 +333,8 @@ static void on_host_lost(void *ctx, uint32_t host)
         drop_streams(p);
         p->state = NODE_IS_NOT;
     }
-    for (uint32_t rank = 0; rank < r->config.ranks; rank++) {
-        struct process *p = r->present[rank];
+    for (size_t i = 0; i < r->config.ranks * CW_REPLICAS; i++) {
+        struct process *p = r->present[i];
 
         if (!p || p->host != host || r->closed)
             continue;
@@ -525,7 +523,7 @@ struct remote *remote_new(const struct remote_config *config, struct cw_err *err
     struct remote *r = calloc(1, sizeof(*r));
 
     if (r) {
-        r->present = calloc(config->ranks, sizeof(struct process *));
+        r->present = calloc(config->ranks * CW_REPLICAS, sizeof(struct process *));
         r->host = calloc(nodes_count(config->nodes), sizeof(*r->host));
     }
     if (!r || !r->present || !r->host) {
@@ -550,9 +548,9 @@ void remote_close(struct remote *r)
     r->closed = true;
     for (uint32_t host = 0; host < nodes_count(r->config.nodes); host++)
         nodes_tell(r->config.nodes, host, NODE_CLOSE, NULL, 0, &err);
-    for (uint32_t rank = 0; rank < r->config.ranks; rank++)
-        if (r->present[rank])
-            leave(r->present[rank]);
+    for (size_t i = 0; i < r->config.ranks * CW_REPLICAS; i++)
+        if (r->present[i])
+            leave(r->present[i]);
 }
 
 void remote_confirm(struct remote *r, struct cw_process id)

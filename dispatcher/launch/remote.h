@@ -19,11 +19,11 @@ struct remote_events {
     void (*started)(void *ctx, const struct remote_process *process);
     /* CW_ENOTFOUND: the program; CW_EINVAL: it is there, and cannot be executed; CW_ESYS: else. The
      * text names the rank and the program. */
-    void (*failed)(void *ctx, uint32_t rank, const struct cw_err *err);
+    void (*failed)(void *ctx, struct cw_process process, const struct cw_err *err);
     /* LIFE_BACK: a sign of life. LIFE_DEAD: it is not watched any more, and was ended if it could
      * be reached. */
     void (*life)(void *ctx, struct cw_process process, enum life_what what);
-    void (*ended)(void *ctx, uint32_t rank, int status); /* as of waitpid(2) */
+    void (*ended)(void *ctx, struct cw_process process, int status); /* as of waitpid(2) */
     /* A process that was detached while it lived has ended. */
     void (*superseded_ended)(void *ctx, struct cw_process process);
 };
@@ -45,8 +45,8 @@ struct remote *remote_new(const struct remote_config *config, struct cw_err *err
  * ranks have printed passes until there are no nodes. */
 void remote_close(struct remote *remote);
 
-/* Begins to start a process of the rank setup->process.rank, which has none, at this host; never
- * waits for it. `stdin_fd` is duplicated; -1: it reads nothing. `image_fd`: what the process is to
+/* Begins to start setup->process, a copy of a rank that has no process, at this host; never waits
+ * for it. `stdin_fd` is duplicated; -1: it reads nothing. `image_fd`: what the process is to
  * go on from is read there (docs/image-format.md); duplicated, too; -1: it begins at its beginning.
  * The keys of the setup are wiped as soon as it is sent. What becomes of it comes by started() or
  * failed(), never from inside this call; of one with an image, started() says that the restorer

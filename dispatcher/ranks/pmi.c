@@ -8,7 +8,7 @@
 
 enum state { NONE, RUNNING, FINALIZED };
 
-/* What one process of the rank said so far, and what its place is when it takes an image. A new
+/* What one process said so far, and what its place is when it takes an image. A new
  * incarnation starts from zeros. */
 struct talk {
     enum state state;
@@ -17,7 +17,7 @@ struct talk {
 };
 
 struct rank {
-    struct talk talk;
+    struct talk talk[CW_REPLICAS];
     struct pmi_answer *answers; /* about names: what was answered, in order; owned, as the values */
     uint32_t answer_count;
     uint32_t answer_room;
@@ -31,10 +31,10 @@ struct pmi {
     char kvsname[PMI_KVSNAME_MAX];
     const struct pmi_ops *ops;
     void *ctx;
-    uint64_t fences; /* that all ranks have passed */
-    uint32_t waiting;
-    void *keys;  /* tsearch root: put and get */
-    void *names; /* tsearch root: publish, lookup, unpublish */
+    uint64_t fences;  /* that all processes have passed */
+    uint32_t waiting; /* processes in the next one */
+    void *keys;       /* tsearch root: put and get */
+    void *names;      /* tsearch root: publish, lookup, unpublish */
     struct rank rank[];
 };
 
@@ -104,63 +104,69 @@ static void take_back(struct pmi *pmi, void **store, struct pair *pair)
 
 /* ---- answers ---- */
 
-static void answer(struct pmi *pmi, uint32_t rank, enum pmi_what what, const char *problem,
-                   const char *value)
+static struct talk *talk_of(struct pmi *pmi, struct cw_process process)
 {
-    pmi->ops->answer(pmi->ctx, rank,
+    return &pmi->rank[process.rank].talk[process.replica];
+}
+
+static void answer(struct pmi *pmi, struct cw_process process, enum pmi_what what,
+                   const char *problem, const char *value)
+{
+    pmi->ops->answer(pmi->ctx, process,
                      &(struct pmi_answer){.what = what, .problem = problem, .value = value});
 }
 
-static void answer_number(struct pmi *pmi, uint32_t rank, enum pmi_what what, const char *fmt,
-                          uint32_t number)
+static void answer_number(struct pmi *pmi, struct cw_process process, enum pmi_what what,
+                          const char *fmt, uint32_t number)
 {
     char text[32];
 
     snprintf(text, sizeof(text), fmt, number);
-    answer(pmi, rank, what, NULL, text);
+    answer(pmi, process, what, NULL, text);
 }
 
 /* A key is put once. To put the same value again changes nothing and is no error. */
-static void put(struct pmi *pmi, uint32_t rank, const struct pmi_request *request)
+static void put(struct pmi *pmi, struct cw_process process, const struct pmi_request *request)
 {
     const struct pair *old = find(&pmi->keys, request->key);
     const char *problem = NULL;
 
     if (!old)
-        problem = add(pmi, &pmi->keys, rank, request->key, request->value);
+        problem = add(pmi, &pmi->keys, process.rank, request->key, request->value);
     else if (strcmp(old->value, request->value) != 0)
         problem = "duplicate_key";
-    answer(pmi, rank, PMI_PUT, problem, NULL);
+    answer(pmi, process, PMI_PUT, problem, NULL);
 }
 
 /* From node 0 on, N nodes with one rank each: MPICH's shared memory stays off, every message goes
  * through the device. */
-static void get(struct pmi *pmi, uint32_t rank, const char *key)
+static void get(struct pmi *pmi, struct cw_process process, const char *key)
 {
     const struct pair *pair = find(&pmi->keys, key);
 
     if (strcmp(key, "PMI_process_mapping") == 0)
-        answer_number(pmi, rank, PMI_GET, "(vector,(0,%u,1))", pmi->config.ranks);
+        answer_number(pmi, process, PMI_GET, "(vector,(0,%u,1))", pmi->config.ranks);
     else
-        answer(pmi, rank, PMI_GET, pair ? NULL : "key_not_found", pair ? pair->value : NULL);
+        answer(pmi, process, PMI_GET, pair ? NULL : "key_not_found", pair ? pair->value : NULL);
 }
 
-static void fence(struct pmi *pmi, uint32_t rank)
+static void fence(struct pmi *pmi, struct cw_process process)
 {
-    struct talk *talk = &pmi->rank[rank].talk;
+    struct talk *talk = talk_of(pmi, process);
 
     if (++talk->fences <= pmi->fences) {
-        /* a process before this one passed it with the others */
-        answer(pmi, rank, PMI_FENCE, NULL, NULL);
+        /* another process of its rank passed it with the others */
+        answer(pmi, process, PMI_FENCE, NULL, NULL);
         return;
     }
     assert(talk->fences == pmi->fences + 1);
-    if (++pmi->waiting < pmi->config.ranks)
+    if (++pmi->waiting < pmi->config.ranks * CW_REPLICAS)
         return;
     pmi->waiting = 0;
     pmi->fences++;
-    for (uint32_t r = 0; r < pmi->config.ranks; r++)
-        answer(pmi, r, PMI_FENCE, NULL, NULL);
+    for (process.rank = 0; process.rank < pmi->config.ranks; process.rank++)
+        for (process.replica = 0; process.replica < CW_REPLICAS; process.replica++)
+            answer(pmi, process, PMI_FENCE, NULL, NULL);
 }
 
 /* ---- names, whose answers depend on when they were asked ---- */
@@ -181,56 +187,57 @@ static bool keep_answer(struct rank *r, struct pmi_answer kept)
     if (kept.value && !(kept.value = strdup(kept.value)))
         return false;
     r->answers[r->answer_count++] = kept;
-    r->talk.answers = r->answer_count;
     return true;
 }
 
-static void name(struct pmi *pmi, uint32_t rank, const struct pmi_request *request)
+static void name(struct pmi *pmi, struct cw_process process, const struct pmi_request *request)
 {
-    struct rank *r = &pmi->rank[rank];
+    struct rank *r = &pmi->rank[process.rank];
     struct pair *pair = find(&pmi->names, request->key);
     struct pmi_answer a = {.what = request->what};
 
     if (a.what == PMI_PUBLISH)
-        a.problem =
-            pair ? "already_published" : add(pmi, &pmi->names, rank, request->key, request->value);
+        a.problem = pair ? "already_published"
+                         : add(pmi, &pmi->names, process.rank, request->key, request->value);
     else if (!pair)
         a.problem = "service_not_found";
     else if (a.what == PMI_LOOKUP)
         a.value = pair->value;
     else
         take_back(pmi, &pmi->names, pair);
-    pmi->ops->answer(pmi->ctx, rank, &a);
-    if (r->forgotten || keep_answer(r, a))
-        return;
-    r->forgotten = true;
-    if (pmi->ops->forgotten)
-        pmi->ops->forgotten(pmi->ctx, rank);
+    pmi->ops->answer(pmi->ctx, process, &a);
+    if (!r->forgotten && keep_answer(r, a)) {
+        talk_of(pmi, process)->answers = r->answer_count;
+    } else if (!r->forgotten) {
+        r->forgotten = true;
+        if (pmi->ops->forgotten)
+            pmi->ops->forgotten(pmi->ctx, process.rank);
+    }
 }
 
-/* What was answered to the process before it that asked this; NULL: none did. */
-static const struct pmi_answer *answer_before(const struct pmi *pmi, uint32_t rank,
+/* What was answered to another process of its rank that asked this; NULL: none did. */
+static const struct pmi_answer *answer_before(struct pmi *pmi, struct cw_process process,
                                               enum pmi_what what)
 {
-    const struct rank *r = &pmi->rank[rank];
-    bool any = what >= PMI_PUBLISH && r->talk.answers < r->answer_count;
+    const struct rank *r = &pmi->rank[process.rank];
+    uint32_t given = talk_of(pmi, process)->answers;
 
-    return any ? &r->answers[r->talk.answers] : NULL;
+    return what >= PMI_PUBLISH && given < r->answer_count ? &r->answers[given] : NULL;
 }
 
 /* ---- requests ---- */
 
-static bool in_fence(const struct pmi *pmi, uint32_t rank)
+static bool in_fence(struct pmi *pmi, struct cw_process process)
 {
-    return pmi->rank[rank].talk.fences > pmi->fences;
+    return talk_of(pmi, process)->fences > pmi->fences;
 }
 
-/* A rank waits for every answer; only ABORT may come from another of its threads meanwhile: so
+/* A process waits for every answer; only ABORT may come from another of its threads meanwhile: so
  * nothing else is allowed in a fence, and nothing at all after FINALIZE. */
-static const char *out_of_turn(const struct pmi *pmi, uint32_t rank, enum pmi_what what)
+static const char *out_of_turn(struct pmi *pmi, struct cw_process process, enum pmi_what what)
 {
-    enum state state = pmi->rank[rank].talk.state;
-    bool waits = in_fence(pmi, rank);
+    enum state state = talk_of(pmi, process)->state;
+    bool waits = in_fence(pmi, process);
 
     if (state == FINALIZED)
         return "not allowed after finalize";
@@ -241,42 +248,42 @@ static const char *out_of_turn(const struct pmi *pmi, uint32_t rank, enum pmi_wh
     return waits ? "not allowed while the rank waits in a barrier" : "not allowed after init";
 }
 
-static void act(struct pmi *pmi, uint32_t rank, const struct pmi_request *request)
+static void act(struct pmi *pmi, struct cw_process process, const struct pmi_request *request)
 {
     switch (request->what) {
     case PMI_APPNUM:
-        answer_number(pmi, rank, PMI_APPNUM, "%u",
-                      pmi->config.appnums ? pmi->config.appnums[rank] : 0);
+        answer_number(pmi, process, PMI_APPNUM, "%u",
+                      pmi->config.appnums ? pmi->config.appnums[process.rank] : 0);
         break;
     case PMI_SPACE:
-        answer(pmi, rank, PMI_SPACE, NULL, pmi->kvsname);
+        answer(pmi, process, PMI_SPACE, NULL, pmi->kvsname);
         break;
     case PMI_SIZE:
-        answer_number(pmi, rank, PMI_SIZE, "%u", pmi->config.ranks);
+        answer_number(pmi, process, PMI_SIZE, "%u", pmi->config.ranks);
         break;
     case PMI_GET:
-        get(pmi, rank, request->key);
+        get(pmi, process, request->key);
         break;
     case PMI_PUT:
-        put(pmi, rank, request);
+        put(pmi, process, request);
         break;
     case PMI_FENCE:
-        fence(pmi, rank);
+        fence(pmi, process);
         break;
     case PMI_PUBLISH:
     case PMI_LOOKUP:
     case PMI_UNPUBLISH:
-        name(pmi, rank, request);
+        name(pmi, process, request);
         break;
     case PMI_SPAWN:
-        answer(pmi, rank, PMI_SPAWN, "spawn_is_not_supported", NULL);
+        answer(pmi, process, PMI_SPAWN, "spawn_is_not_supported", NULL);
         break;
     case PMI_INIT:
     case PMI_FINALIZE:
-        pmi->rank[rank].talk.state = request->what == PMI_INIT ? RUNNING : FINALIZED;
+        talk_of(pmi, process)->state = request->what == PMI_INIT ? RUNNING : FINALIZED;
         /* fall through */
     case PMI_LIMITS:
-        answer(pmi, rank, request->what, NULL, NULL);
+        answer(pmi, process, request->what, NULL, NULL);
         break;
     case PMI_ABORT:
     case PMI_WHATS:
@@ -284,12 +291,12 @@ static void act(struct pmi *pmi, uint32_t rank, const struct pmi_request *reques
     }
 }
 
-const char *pmi_ask(struct pmi *pmi, uint32_t rank, const struct pmi_request *request)
+const char *pmi_ask(struct pmi *pmi, struct cw_process process, const struct pmi_request *request)
 {
-    const struct pmi_answer *before = answer_before(pmi, rank, request->what);
-    const char *problem = out_of_turn(pmi, rank, request->what);
+    const struct pmi_answer *before = answer_before(pmi, process, request->what);
+    const char *problem = out_of_turn(pmi, process, request->what);
 
-    assert(rank < pmi->config.ranks);
+    assert(process.rank < pmi->config.ranks && process.replica < CW_REPLICAS);
     if (problem)
         return problem;
     if (before && before->what != request->what)
@@ -300,16 +307,16 @@ const char *pmi_ask(struct pmi *pmi, uint32_t rank, const struct pmi_request *re
     else if (request->space && strcmp(request->space, pmi->kvsname) != 0)
         problem = "unknown_kvsname";
     if (problem) {
-        answer(pmi, rank, request->what, problem, NULL);
+        answer(pmi, process, request->what, problem, NULL);
         return NULL;
     }
     if (pmi->ops->asked)
-        pmi->ops->asked(pmi->ctx, rank, request);
+        pmi->ops->asked(pmi->ctx, process, request);
     if (before) {
-        pmi->rank[rank].talk.answers++;
-        pmi->ops->answer(pmi->ctx, rank, before);
+        talk_of(pmi, process)->answers++;
+        pmi->ops->answer(pmi->ctx, process, before);
     } else {
-        act(pmi, rank, request);
+        act(pmi, process, request);
     }
     return NULL;
 }
@@ -347,21 +354,21 @@ void pmi_free(struct pmi *pmi)
     free(pmi);
 }
 
-void pmi_rank_mark(struct pmi *pmi, uint32_t rank, uint32_t number)
+void pmi_mark(struct pmi *pmi, struct cw_process process, uint32_t number)
 {
-    const struct talk *talk = &pmi->rank[rank].talk;
+    const struct talk *talk = talk_of(pmi, process);
 
-    if (number && !in_fence(pmi, rank))
-        places_set(&pmi->config.places[rank], number, PLACE_PMI,
+    if (number && !in_fence(pmi, process))
+        places_set(&pmi->config.places[process.rank], number, PLACE_PMI,
                    (uint64_t[PLACE_VALUES]){talk->state, talk->fences, talk->answers});
 }
 
-void pmi_rank_restarted(struct pmi *pmi, uint32_t rank, uint32_t number)
+void pmi_restarted(struct pmi *pmi, struct cw_process process, uint32_t number)
 {
-    const uint64_t *at = places_at(&pmi->config.places[rank], number, PLACE_PMI);
-    struct talk *talk = &pmi->rank[rank].talk;
+    const uint64_t *at = places_at(&pmi->config.places[process.rank], number, PLACE_PMI);
+    struct talk *talk = talk_of(pmi, process);
 
-    if (in_fence(pmi, rank)) {
+    if (in_fence(pmi, process)) {
         assert(pmi->waiting > 0);
         pmi->waiting--;
     }

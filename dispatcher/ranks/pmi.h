@@ -6,6 +6,7 @@
 #ifndef DISPATCHER_PMI_H
 #define DISPATCHER_PMI_H
 
+#include "common/setup.h"
 #include "dispatcher/ranks/places.h"
 
 #include <stdbool.h>
@@ -63,10 +64,10 @@ struct pmi_config {
 /* Called from inside pmi_ask, with the `ctx` of pmi_new; they may ask (pmi_state_of, ...) but must
  * not call pmi_ask or pmi_free. */
 struct pmi_ops {
-    /* The rank asks this, which is allowed; nothing has come of it yet. An INIT that speaks what we
-     * do not is not told of, nor what is for another space. May be NULL. */
-    void (*asked)(void *ctx, uint32_t rank, const struct pmi_request *request);
-    void (*answer)(void *ctx, uint32_t rank, const struct pmi_answer *answer);
+    /* The process asks this, which is allowed; nothing has come of it yet. An INIT that speaks what
+     * we do not is not told of, nor what is for another space. May be NULL. */
+    void (*asked)(void *ctx, struct cw_process process, const struct pmi_request *request);
+    void (*answer)(void *ctx, struct cw_process process, const struct pmi_answer *answer);
     /* PMI_ANSWERS_MAX is reached: another process of the rank could not be told the same again.
      * Called once; may be NULL. */
     void (*forgotten)(void *ctx, uint32_t rank);
@@ -80,15 +81,15 @@ void pmi_free(struct pmi *pmi);
 
 /* Returns why that is not allowed now; NULL: it is, and is answered, at once or when the others
  * have come to the fence. */
-const char *pmi_ask(struct pmi *pmi, uint32_t rank, const struct pmi_request *request);
+const char *pmi_ask(struct pmi *pmi, struct cw_process process, const struct pmi_request *request);
 
-/* The rank takes an image of its process, between two requests: what it has been told so far is the
+/* The process takes an image, between two requests: what it has been told so far is the
  * image's place. While it waits in a fence, where MPICH takes none, there is no place. */
-void pmi_rank_mark(struct pmi *pmi, uint32_t rank, uint32_t number);
+void pmi_mark(struct pmi *pmi, struct cw_process process, uint32_t number);
 
-/* Another process plays the rank, from the place of this image, or from the beginning (0, and when
- * there is no such place): it is told what the one before was told, and passes the fences that
- * were passed. What it publishes is there already. */
-void pmi_rank_restarted(struct pmi *pmi, uint32_t rank, uint32_t number);
+/* Another incarnation of this process begins, from the place of this image, or from the beginning
+ * (0, and when there is no such place): it is told what the one before was told, and passes the
+ * fences that were passed. What it publishes is there already. */
+void pmi_restarted(struct pmi *pmi, struct cw_process process, uint32_t number);
 
 #endif

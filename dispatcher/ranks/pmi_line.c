@@ -193,7 +193,8 @@ static const char *read_request(struct pmi_request *request, const struct fields
 
 /* mcmd=spawn: one value a line, until endcmd. MPI_Comm_spawn_multiple sends a block for each
  * command and reads one answer, after the last. */
-static const char *take_spawn_line(struct pmi_lines *lines, struct pmi *pmi, uint32_t rank)
+static const char *take_spawn_line(struct pmi_lines *lines, struct pmi *pmi,
+                                   struct cw_process process)
 {
     const char *equals = strchr(lines->text, '=');
 
@@ -201,7 +202,7 @@ static const char *take_spawn_line(struct pmi_lines *lines, struct pmi *pmi, uin
         lines->spawning = false;
         return lines->spawns_sofar < lines->spawns_total
                    ? NULL
-                   : pmi_ask(pmi, rank, &(struct pmi_request){.what = PMI_SPAWN});
+                   : pmi_ask(pmi, process, &(struct pmi_request){.what = PMI_SPAWN});
     }
     if (!equals || equals == lines->text)
         return "expected KEY=VALUE or endcmd after mcmd=spawn";
@@ -215,7 +216,7 @@ static const char *take_spawn_line(struct pmi_lines *lines, struct pmi *pmi, uin
 }
 
 /* Returns what is wrong with the line that stands there; NULL: nothing. */
-static const char *take_line(struct pmi_lines *lines, struct pmi *pmi, uint32_t rank)
+static const char *take_line(struct pmi_lines *lines, struct pmi *pmi, struct cw_process process)
 {
     struct pmi_request request = {0};
     char cut[PMI_LINE_MAX];
@@ -223,7 +224,7 @@ static const char *take_line(struct pmi_lines *lines, struct pmi *pmi, uint32_t 
     const char *problem;
 
     if (lines->spawning)
-        return take_spawn_line(lines, pmi, rank);
+        return take_spawn_line(lines, pmi, process);
     if (!split(&fields, strcpy(cut, lines->text)))
         return "expected cmd=NAME KEY=VALUE ...";
     if (strcmp(lines->text, "mcmd=spawn") == 0) {
@@ -235,11 +236,11 @@ static const char *take_line(struct pmi_lines *lines, struct pmi *pmi, uint32_t 
     if (strcmp(fields.of[0].key, "cmd") != 0)
         return "expected cmd=NAME or mcmd=spawn at its start";
     problem = read_request(&request, &fields);
-    return problem ? problem : pmi_ask(pmi, rank, &request);
+    return problem ? problem : pmi_ask(pmi, process, &request);
 }
 
 /* Takes the next line, or the start of one, off what came. Returns what is wrong; NULL: nothing. */
-static const char *take_next(struct pmi_lines *lines, struct pmi *pmi, uint32_t rank,
+static const char *take_next(struct pmi_lines *lines, struct pmi *pmi, struct cw_process process,
                              const char **bytes, size_t *size)
 {
     const char *newline = memchr(*bytes, '\n', *size);
@@ -256,7 +257,7 @@ static const char *take_next(struct pmi_lines *lines, struct pmi *pmi, uint32_t 
     if (memchr(lines->text, '\0', lines->used))
         return "a zero byte follows";
     if (newline) {
-        problem = take_line(lines, pmi, rank);
+        problem = take_line(lines, pmi, process);
         part++;
     }
     if (newline && !problem)
@@ -279,16 +280,16 @@ static int refuse(struct cw_err *err, uint32_t rank, const char *text, const cha
                       text[i] ? "..." : "", why);
 }
 
-int pmi_lines_take(struct pmi_lines *lines, struct pmi *pmi, uint32_t rank, const char *bytes,
-                   size_t size, struct cw_err *err)
+int pmi_lines_take(struct pmi_lines *lines, struct pmi *pmi, struct cw_process process,
+                   const char *bytes, size_t size, struct cw_err *err)
 {
     err->code = CW_OK;
     while (size) {
-        const char *problem = take_next(lines, pmi, rank, &bytes, &size);
+        const char *problem = take_next(lines, pmi, process, &bytes, &size);
 
         if (problem) {
             lines->used = 0;
-            return refuse(err, rank, lines->text, problem);
+            return refuse(err, process.rank, lines->text, problem);
         }
     }
     return CW_OK;

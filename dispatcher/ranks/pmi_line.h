@@ -27,8 +27,8 @@ struct pmi_lines {
 /* Takes bytes as they came from the rank's descriptor, split anywhere, and asks what they mean.
  * Errors: CW_EPROTO (a line that is none, or not allowed now); the text names the rank and quotes
  * the line. What followed the bad line is dropped: end the rank. */
-int pmi_lines_take(struct pmi_lines *lines, struct pmi *pmi, uint32_t rank, const char *bytes,
-                   size_t size, struct cw_err *err);
+int pmi_lines_take(struct pmi_lines *lines, struct pmi *pmi, struct cw_process process,
+                   const char *bytes, size_t size, struct cw_err *err);
 
 /* Whether the process is in the middle of a request. */
 static inline bool pmi_lines_are_open(const struct pmi_lines *lines)

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of one process. */
 struct one {
     struct rank_io *of;
-    uint32_t rank;
-    struct channel *pmi; /* NULL: there is none */
+    struct cw_process process; /* whichever incarnation */
+    struct channel *pmi;       /* NULL: there is none */
     struct channel *control;
     struct pmi_lines lines;
     bool has_device; /* its process has read its setup */
@@ -18,25 +19,33 @@ struct one {
 struct rank_io {
     struct rank_io_config config;
     struct pmi *pmi;
-    struct one *of_rank;
-    bool replaying; /* what was said to a dispatcher before us */
+    struct one *one; /* of each process */
+    bool replaying;  /* what was said to a dispatcher before us */
 };
+
+static struct one *one_of(const struct rank_io *io, struct cw_process process)
+{
+    return &io->one[cw_process_index(process)];
+}
 
 static void keep(const struct one *one, uint32_t type, uint32_t number, const void *bytes,
                  size_t size)
 {
-    const struct job_state_record record = {
-        .type = type, .rank = one->rank, .number = number, .bytes = bytes, .size = (uint32_t)size};
+    const struct job_state_record record = {.type = type,
+                                            .rank = one->process.rank,
+                                            .number = number,
+                                            .bytes = bytes,
+                                            .size = (uint32_t)size};
 
     state_file_put(one->of->config.state, &record);
 }
 
 /* --- PMI --- */
 
-static void on_answer(void *ctx, uint32_t rank, const struct pmi_answer *answer)
+static void on_answer(void *ctx, struct cw_process process, const struct pmi_answer *answer)
 {
     struct rank_io *io = ctx;
-    struct channel *pmi = io->of_rank[rank].pmi;
+    struct channel *pmi = one_of(io, process)->pmi;
     char line[PMI_LINE_MAX];
     struct cw_err err;
 
@@ -45,8 +54,9 @@ static void on_answer(void *ctx, uint32_t rank, const struct pmi_answer *answer)
     /* MPICH asks one thing at a time: there is room, unless the process is no MPICH */
     if (!pmi || channel_write(pmi, line, pmi_line_put(line, answer)) || channel_has_ended(pmi))
         return;
-    cw_err_set(&err, CW_EPROTO, "rank %u does not read the answers to its PMI requests", rank);
-    io->config.events->broken(io->config.ctx, rank, &err);
+    cw_err_set(&err, CW_EPROTO, "rank %u does not read the answers to its PMI requests",
+               process.rank);
+    io->config.events->broken(io->config.ctx, &err);
 }
 
 /* Its strings one after the other, each with its end. */
@@ -61,7 +71,7 @@ static void keep_request(const struct one *one, const struct pmi_request *reques
 }
 
 /* MPI_Init opens UCP, which is the R-device, before its first fence. */
-static void on_asked(void *ctx, uint32_t rank, const struct pmi_request *request)
+static void on_asked(void *ctx, struct cw_process process, const struct pmi_request *request)
 {
     const struct rank_io *io = ctx;
     const struct rank_io_events *events = io->config.events;
@@ -69,10 +79,10 @@ static void on_asked(void *ctx, uint32_t rank, const struct pmi_request *request
     if (io->replaying)
         return;
     if (request->what >= PMI_KEPT)
-        keep_request(&io->of_rank[rank], request);
-    if (request->what == PMI_FENCE && !io->of_rank[rank].has_device)
-        events->without_device(io->config.ctx, rank);
-    events->asked(io->config.ctx, rank, request);
+        keep_request(one_of(io, process), request);
+    if (request->what == PMI_FENCE && !one_of(io, process)->has_device)
+        events->without_device(io->config.ctx, process.rank);
+    events->asked(io->config.ctx, process.rank, request);
 }
 
 static void on_forgotten(void *ctx, uint32_t rank)
@@ -100,10 +110,11 @@ struct rank_io *rank_io_new(const struct rank_io_config *config)
     sodium_bin2hex(name + strlen(name), 2 * CW_ID_SIZE + 1, config->job_id, CW_ID_SIZE);
     io->config = *config;
     io->pmi = pmi_new(&pmi, &pmi_ops, io);
-    io->of_rank = calloc(config->ranks, sizeof(*io->of_rank));
-    for (uint32_t rank = 0; io->of_rank && rank < config->ranks; rank++)
-        io->of_rank[rank] = (struct one){.of = io, .rank = rank};
-    if (io->pmi && io->of_rank)
+    io->one = calloc(config->ranks * CW_REPLICAS, sizeof(*io->one));
+    for (uint32_t i = 0; io->one && i < config->ranks * CW_REPLICAS; i++)
+        io->one[i] = (struct one){.of = io,
+                                  .process = {.rank = i / CW_REPLICAS, .replica = i % CW_REPLICAS}};
+    if (io->pmi && io->one)
         return io;
     rank_io_free(io);
     return NULL;
@@ -113,10 +124,10 @@ void rank_io_free(struct rank_io *io)
 {
     if (!io)
         return;
-    for (uint32_t rank = 0; io->of_rank && rank < io->config.ranks; rank++)
-        rank_io_close(io, rank);
+    for (size_t i = 0; io->one && i < io->config.ranks * CW_REPLICAS; i++)
+        rank_io_close(io, io->one[i].process);
     pmi_free(io->pmi);
-    free(io->of_rank);
+    free(io->one);
     free(io);
 }
 
@@ -151,12 +162,12 @@ static void take_report(struct one *one, const struct cw_report *report, const u
         if (pmi_lines_are_open(&one->lines))
             break; /* in the middle of a request there is no place */
         keep(one, JOB_STATE_MARK, report->image.number, NULL, 0);
-        pmi_rank_mark(one->of->pmi, one->rank, report->image.number);
+        pmi_mark(one->of->pmi, one->process, report->image.number);
         break;
     default:
         break;
     }
-    config->events->report(config->ctx, one->rank, report);
+    config->events->report(config->ctx, one->process.rank, report);
 }
 
 static void hear_control(struct one *one, uint32_t reads)
@@ -168,7 +179,7 @@ static void hear_control(struct one *one, uint32_t reads)
 
     for (uint32_t i = 0; i < reads && (size = take(&one->control, bytes, sizeof(bytes))) > 0; i++) {
         if (!cw_report_get(bytes, size, &report))
-            config->events->no_report(config->ctx, one->rank);
+            config->events->no_report(config->ctx, one->process.rank);
         else
             take_report(one, &report, bytes, size);
     }
@@ -192,9 +203,9 @@ static void hear_pmi(struct one *one, uint32_t reads)
         size = take(&one->pmi, bytes, sizeof(bytes));
         if (size == 0)
             return;
-        if (pmi_lines_take(&one->lines, io->pmi, one->rank, bytes, size, &err) == CW_OK)
+        if (pmi_lines_take(&one->lines, io->pmi, one->process, bytes, size, &err) == CW_OK)
             continue;
-        io->config.events->broken(io->config.ctx, one->rank, &err);
+        io->config.events->broken(io->config.ctx, &err);
         channel_close(one->pmi);
         one->pmi = NULL;
     }
@@ -208,14 +219,14 @@ static void read_pmi(void *ctx)
 void rank_io_open(struct rank_io *io, struct cw_process process, uint32_t number,
                   struct channel *pmi, struct channel *control)
 {
-    struct one *one = &io->of_rank[process.rank];
+    struct one *one = one_of(io, process);
 
     one->has_device = number > 0;
     if (process.incarnation > 1) {
         keep(one, JOB_STATE_STARTED, number, NULL, 0);
-        pmi_rank_restarted(io->pmi, process.rank, number);
+        pmi_restarted(io->pmi, process, number);
     }
-    rank_io_close(io, process.rank);
+    rank_io_close(io, process);
     one->lines = (struct pmi_lines){0};
     one->pmi = pmi;
     one->control = control;
@@ -231,36 +242,43 @@ static void replay_request(struct rank_io *io, const struct job_state_record *re
 
     if (record->number < PMI_KEPT || record->number >= PMI_WHATS || !value || key[record->size - 1])
         return;
-    pmi_ask(io->pmi, record->rank,
+    pmi_ask(io->pmi, (struct cw_process){.rank = record->rank},
             &(struct pmi_request){
                 .what = (enum pmi_what)record->number, .key = key, .value = value + 1});
 }
 
 void rank_io_replay(struct rank_io *io, const struct job_state_record *record)
 {
+    const struct cw_process process = {.rank = record->rank};
     struct cw_report report;
 
     io->replaying = true;
     if (record->type == JOB_STATE_STARTED)
-        pmi_rank_restarted(io->pmi, record->rank, record->number);
+        pmi_restarted(io->pmi, process, record->number);
     else if (record->type == JOB_STATE_PMI)
         replay_request(io, record);
     else if (record->type == JOB_STATE_MARK)
-        pmi_rank_mark(io->pmi, record->rank, record->number);
+        pmi_mark(io->pmi, process, record->number);
     else if (record->type == JOB_STATE_REPORT &&
              cw_report_get(record->bytes, record->size, &report))
         io->config.events->report(io->config.ctx, record->rank, &report);
     io->replaying = false;
 }
 
-void rank_io_hear(struct rank_io *io, uint32_t rank)
+void rank_io_hear(struct rank_io *io, struct cw_process process)
 {
-    hear_pmi(&io->of_rank[rank], RANK_IO_READS_HEARD);
+    hear_pmi(one_of(io, process), RANK_IO_READS_HEARD);
 }
 
-void rank_io_close(struct rank_io *io, uint32_t rank)
+void rank_io_hear_all(struct rank_io *io)
 {
-    struct one *one = &io->of_rank[rank];
+    for (size_t i = 0; i < io->config.ranks * CW_REPLICAS; i++)
+        hear_pmi(&io->one[i], RANK_IO_READS_HEARD);
+}
+
+void rank_io_close(struct rank_io *io, struct cw_process process)
+{
+    struct one *one = one_of(io, process);
 
     channel_close(one->pmi);
     channel_close(one->control);

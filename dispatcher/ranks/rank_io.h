@@ -22,8 +22,8 @@ struct rank_io_events {
     void (*without_device)(void *ctx, uint32_t rank);
     /* Another process of it could not be told the same about published names. */
     void (*forgotten)(void *ctx, uint32_t rank);
-    /* It does not speak PMI, or does not read the answers. */
-    void (*broken)(void *ctx, uint32_t rank, const struct cw_err *err);
+    /* One does not speak PMI, or does not read the answers; the text names the rank. */
+    void (*broken)(void *ctx, const struct cw_err *err);
     void (*report)(void *ctx, uint32_t rank, const struct cw_report *report);
     void (*no_report)(void *ctx, uint32_t rank); /* something else came */
 };
@@ -52,10 +52,11 @@ void rank_io_open(struct rank_io *io, struct cw_process process, uint32_t number
  * others are of no interest. Of what follows only report() and forgotten() are told. */
 void rank_io_replay(struct rank_io *io, const struct job_state_record *record);
 
-/* Takes what it has said until now. */
-void rank_io_hear(struct rank_io *io, uint32_t rank);
+/* Takes what this one, or all of them, have said until now. */
+void rank_io_hear(struct rank_io *io, struct cw_process process);
+void rank_io_hear_all(struct rank_io *io);
 
-/* Its process is of no interest any more. */
-void rank_io_close(struct rank_io *io, uint32_t rank);
+/* What it says is of no interest any more. */
+void rank_io_close(struct rank_io *io, struct cw_process process);
 
 #endif

@@ -80,11 +80,10 @@ static void on_forgotten(void *ctx, uint32_t rank)
     unrestartable_mark(&((struct driver *)ctx)->unrestartable, rank, why);
 }
 
-static void on_broken(void *ctx, uint32_t rank, const struct cw_err *err)
+static void on_broken(void *ctx, const struct cw_err *err)
 {
     struct driver *d = ctx;
 
-    (void)rank;
     job_fail(&d->job, 1, now_of(d), "%s", err->text);
 }
 
@@ -224,17 +223,17 @@ static void on_started(void *ctx, const struct remote_process *process)
         job_fail(&d->job, 1, now_of(d), "%s", err.text);
 }
 
-static void on_start_failed(void *ctx, uint32_t rank, const struct cw_err *err)
+static void on_start_failed(void *ctx, struct cw_process process, const struct cw_err *err)
 {
-    starts_failed(&((struct driver *)ctx)->starts, rank, err);
+    starts_failed(&((struct driver *)ctx)->starts, process.rank, err);
 }
 
 /* What was said before it ended counts first. */
-static void hear_out(struct driver *d, uint32_t rank)
+static void hear_out(struct driver *d, struct cw_process process)
 {
-    relays_hear(d->parts.relays, relays_home(d->parts.relays, rank));
-    rank_io_hear(d->parts.rank_io, rank);
-    rank_io_close(d->parts.rank_io, rank);
+    relays_hear(d->parts.relays, relays_home(d->parts.relays, process.rank));
+    rank_io_hear(d->parts.rank_io, process);
+    rank_io_close(d->parts.rank_io, process);
 }
 
 /* A rank that leaves MPI in the middle may do so because of another one's MPI_Abort, which decides
@@ -246,16 +245,16 @@ static void hear_aborts(struct driver *d, uint32_t rank, int status)
     if (d->job.ending || r->called_finalize || !WIFEXITED(status) ||
         (!r->called_init && WEXITSTATUS(status) == 0))
         return;
-    for (uint32_t other = 0; other < d->parts.options->ranks; other++)
-        rank_io_hear(d->parts.rank_io, other);
+    rank_io_hear_all(d->parts.rank_io);
 }
 
-static void on_ended(void *ctx, uint32_t rank, int status)
+static void on_ended(void *ctx, struct cw_process process, int status)
 {
     struct driver *d = ctx;
+    uint32_t rank = process.rank;
 
     relays_rank_end(d->parts.relays, rank, d->job_ranks[rank].incarnation);
-    hear_out(d, rank);
+    hear_out(d, process);
     if (is_being_restored(d, rank) && job_is_own_fault(status))
         not_restored(d, rank, "its process ended before it went on", false);
     hear_aborts(d, rank, status);
@@ -275,7 +274,7 @@ static void on_life(void *ctx, struct cw_process process, enum life_what what)
     struct driver *d = ctx;
 
     if (what == LIFE_DEAD)
-        hear_out(d, process.rank);
+        hear_out(d, process);
     job_life(&d->job, &event, now_of(d));
 }
 
@@ -295,9 +294,8 @@ static const struct remote_events remote_events = {on_started, on_start_failed, 
 static void detach(struct driver *d, const struct job_order *order)
 {
     log_rank_down(&d->parts.log, now_of(d), order, d->job_ranks[order->process.rank].status);
-    for (uint32_t rank = 0; rank < d->parts.options->ranks; rank++)
-        rank_io_hear(d->parts.rank_io, rank);
-    rank_io_close(d->parts.rank_io, order->process.rank);
+    rank_io_hear_all(d->parts.rank_io);
+    rank_io_close(d->parts.rank_io, order->process);
     remote_detach(d->parts.remote, order->process, order->remains == JOB_REMAINS_KILL);
     if (!d->job_ranks[order->process.rank].not_restored)
         imaging_crashed(d->parts.imaging, order->process.rank);

@@ -462,7 +462,7 @@ static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored
     if (im->ending || stored->rank >= im->ranks ||
         images_server_of(&im->core, stored->rank) != server)
         return;
-    rank_io_hear(im->parts->rank_io, stored->rank);
+    rank_io_hear(im->parts->rank_io, job_process(im->job, stored->rank));
     if (!images_stored(&im->core, stored, now_of(im)))
         return;
     im->own_ended = im->own_back = false;

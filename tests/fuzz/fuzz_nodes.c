@@ -129,11 +129,11 @@ static void on_started(void *ctx, const struct remote_process *p)
         channel_close(p->channel[i]);
 }
 
-static void on_failed(void *ctx, uint32_t rank, const struct cw_err *err)
+static void on_failed(void *ctx, struct cw_process process, const struct cw_err *err)
 {
     (void)ctx;
-    must(rank < RANKS && ranks[rank].state == ORDERED && err->text[0]);
-    ranks[rank].state = NONE;
+    must(process.rank < RANKS && ranks[process.rank].state == ORDERED && err->text[0]);
+    ranks[process.rank].state = NONE;
 }
 
 static void on_life(void *ctx, struct cw_process process, enum life_what what)
@@ -145,12 +145,12 @@ static void on_life(void *ctx, struct cw_process process, enum life_what what)
         ranks[process.rank].state = LOST;
 }
 
-static void on_ended(void *ctx, uint32_t rank, int status)
+static void on_ended(void *ctx, struct cw_process process, int status)
 {
     (void)ctx;
     (void)status;
-    must(rank < RANKS && ranks[rank].state == STARTED);
-    ranks[rank].state = NONE;
+    must(process.rank < RANKS && ranks[process.rank].state == STARTED);
+    ranks[process.rank].state = NONE;
 }
 
 static void on_superseded_ended(void *ctx, struct cw_process process)

@@ -11,27 +11,27 @@
 #define NUMBERS 7 /* of images, and none */
 
 /* What the client relies on: one line that its buffer holds. */
-static void on_answer(void *ctx, uint32_t rank, const struct pmi_answer *answer)
+static void on_answer(void *ctx, struct cw_process process, const struct pmi_answer *answer)
 {
     char line[PMI_LINE_MAX];
     size_t size = pmi_line_put(line, answer);
 
     (void)ctx;
-    if (rank >= RANKS || size < 2 || size >= PMI_LINE_MAX ||
+    if (process.rank >= RANKS || size < 2 || size >= PMI_LINE_MAX ||
         memchr(line, '\n', size) != line + size - 1 || strncmp(line, "cmd=", 4) != 0)
         abort();
 }
 
-static void on_asked(void *ctx, uint32_t rank, const struct pmi_request *request)
+static void on_asked(void *ctx, struct cw_process process, const struct pmi_request *request)
 {
     (void)ctx;
-    if (rank >= RANKS || request->what >= PMI_WHATS)
+    if (process.rank >= RANKS || request->what >= PMI_WHATS)
         abort();
 }
 
 static void take_image(struct pmi *pmi, struct places *places, uint32_t rank, uint32_t number)
 {
-    pmi_rank_mark(pmi, rank, number);
+    pmi_mark(pmi, (struct cw_process){.rank = rank}, number);
     if (places_at(&places[rank], number, PLACE_PMI) && number % 3 == 2)
         places_forget_before(&places[rank], number);
 }
@@ -55,14 +55,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (data[0] == IMAGE)
             take_image(pmi, places, piece % RANKS, piece / RANKS % NUMBERS);
         else if (data[0] == RESTART)
-            pmi_rank_restarted(pmi, piece % RANKS, piece / RANKS % NUMBERS);
+            pmi_restarted(pmi, (struct cw_process){.rank = piece % RANKS}, piece / RANKS % NUMBERS);
         data += 2;
         size -= 2;
         if (is_image)
             piece = 0;
         if (piece > size)
             piece = size;
-        if (pmi_lines_take(&lines[rank], pmi, rank, (const char *)data, piece, &err) < 0 &&
+        if (pmi_lines_take(&lines[rank], pmi, (struct cw_process){.rank = rank}, (const char *)data,
+                           piece, &err) < 0 &&
             (err.code >= 0 || strncmp(err.text, "rank ", 5) != 0))
             abort();
         data += piece;

@@ -101,11 +101,11 @@ static void on_started(void *ctx, const struct remote_process *p)
     starts++;
 }
 
-static void on_failed(void *ctx, uint32_t rank, const struct cw_err *e)
+static void on_failed(void *ctx, struct cw_process process, const struct cw_err *e)
 {
     (void)ctx;
     (void)e;
-    fails += rank == 0; /* the other one is started nowhere when the host is lost */
+    fails += process.rank == 0; /* the other one is started nowhere when the host is lost */
 }
 
 static void on_life(void *ctx, struct cw_process process, enum life_what what)
@@ -121,10 +121,10 @@ static void on_superseded_ended(void *ctx, struct cw_process process)
     on_life(ctx, process, LIFE_BACK);
 }
 
-static void on_ended(void *ctx, uint32_t rank, int status)
+static void on_ended(void *ctx, struct cw_process process, int status)
 {
     (void)ctx;
-    (void)rank;
+    (void)process;
     (void)status;
     ends++;
 }

@@ -185,18 +185,18 @@ static void on_started(void *ctx, const struct remote_process *process)
     started[process->id.rank] = true;
 }
 
-static void on_failed(void *ctx, uint32_t rank, const struct cw_err *e)
+static void on_failed(void *ctx, struct cw_process process, const struct cw_err *e)
 {
     (void)ctx;
     start_why = *e;
-    failed[rank] = true;
+    failed[process.rank] = true;
 }
 
-static void on_ended(void *ctx, uint32_t rank, int how)
+static void on_ended(void *ctx, struct cw_process process, int how)
 {
     (void)ctx;
-    status[rank] = how;
-    ended[rank] = true;
+    status[process.rank] = how;
+    ended[process.rank] = true;
 }
 
 static void on_life(void *ctx, struct cw_process process, enum life_what what)

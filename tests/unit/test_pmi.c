@@ -29,13 +29,13 @@ static void tell(const char *text, size_t size)
 static struct pmi_lines lines_of[RANKS];
 static struct places places[RANKS];
 
-static void on_answer(void *ctx, uint32_t rank, const struct pmi_answer *answer)
+static void on_answer(void *ctx, struct cw_process process, const struct pmi_answer *answer)
 {
     char line[PMI_LINE_MAX];
     char who[16];
 
     CU_ASSERT_EQUAL(*(int *)ctx, 7);
-    tell(who, (size_t)snprintf(who, sizeof(who), "%u< ", rank));
+    tell(who, (size_t)snprintf(who, sizeof(who), "%u< ", process.rank));
     tell(line, pmi_line_put(line, answer));
 }
 
@@ -48,8 +48,10 @@ static void tell_of(uint32_t rank, const char *what, int number)
 
 static bool fences_are_told;
 
-static void on_asked(void *ctx, uint32_t rank, const struct pmi_request *request)
+static void on_asked(void *ctx, struct cw_process process, const struct pmi_request *request)
 {
+    uint32_t rank = process.rank;
+
     (void)ctx;
     if (request->what == PMI_INIT)
         tell_of(rank, "initialized", request->code);
@@ -89,7 +91,9 @@ static const char *say(struct pmi *pmi, uint32_t rank, const char *lines)
 {
     story_size = 0;
     story[0] = '\0';
-    CU_ASSERT_EQUAL(pmi_lines_take(&lines_of[rank], pmi, rank, lines, strlen(lines), &err), CW_OK);
+    CU_ASSERT_EQUAL(pmi_lines_take(&lines_of[rank], pmi, (struct cw_process){.rank = rank}, lines,
+                                   strlen(lines), &err),
+                    CW_OK);
     return story;
 }
 
@@ -97,7 +101,8 @@ static void refused(struct pmi *pmi, uint32_t rank, const char *line, const char
 {
     story_size = 0;
     story[0] = '\0';
-    CU_ASSERT_EQUAL(pmi_lines_take(&lines_of[rank], pmi, rank, line, strlen(line), &err),
+    CU_ASSERT_EQUAL(pmi_lines_take(&lines_of[rank], pmi, (struct cw_process){.rank = rank}, line,
+                                   strlen(line), &err),
                     CW_EPROTO);
     CU_ASSERT_EQUAL(err.code, CW_EPROTO);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, why));
@@ -107,7 +112,7 @@ static void refused(struct pmi *pmi, uint32_t rank, const char *line, const char
 static void restart(struct pmi *pmi, uint32_t rank, uint32_t number)
 {
     memset(&lines_of[rank], 0, sizeof(lines_of[rank]));
-    pmi_rank_restarted(pmi, rank, number);
+    pmi_restarted(pmi, (struct cw_process){.rank = rank}, number);
 }
 
 static void init(struct pmi *pmi, uint32_t rank)
@@ -160,9 +165,9 @@ TEST(lines_split_anywhere)
         for (size_t at = 0; at < strlen(lines); at += part) {
             size_t left = strlen(lines) - at;
 
-            CU_ASSERT_EQUAL(
-                pmi_lines_take(&lines_of[0], pmi, 0, lines + at, left < part ? left : part, &err),
-                CW_OK);
+            CU_ASSERT_EQUAL(pmi_lines_take(&lines_of[0], pmi, (struct cw_process){.rank = 0},
+                                           lines + at, left < part ? left : part, &err),
+                            CW_OK);
         }
         CU_ASSERT_STRING_EQUAL(story, whole);
         pmi_free(pmi);
@@ -392,7 +397,8 @@ TEST(a_spawn_without_end_is_bounded)
     init(pmi, 0);
     say(pmi, 0, "mcmd=spawn\n");
     while (code == CW_OK && lines <= PMI_SPAWN_LINES_MAX + 1) {
-        code = pmi_lines_take(&lines_of[0], pmi, 0, "arg=1\n", 6, &err);
+        code =
+            pmi_lines_take(&lines_of[0], pmi, (struct cw_process){.rank = 0}, "arg=1\n", 6, &err);
         lines++;
     }
     CU_ASSERT_EQUAL(code, CW_EPROTO);
@@ -419,7 +425,9 @@ TEST(bad_lines_are_quoted)
     line[201] = '\0';
     refused(pmi, 1, line, "xxx...'");
     CU_ASSERT_TRUE(strlen(err.text) < 200);
-    CU_ASSERT_EQUAL(pmi_lines_take(&lines_of[1], pmi, 1, "cmd=get_m\0xes\n", 14, &err), CW_EPROTO);
+    CU_ASSERT_EQUAL(pmi_lines_take(&lines_of[1], pmi, (struct cw_process){.rank = 1},
+                                   "cmd=get_m\0xes\n", 14, &err),
+                    CW_EPROTO);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "zero byte"));
     pmi_free(pmi);
 }
@@ -589,11 +597,11 @@ TEST(image_after_a_barrier)
     CU_ASSERT_PTR_NOT_NULL(places_at(&places[0], 0, PLACE_PMI));
     CU_ASSERT_PTR_NULL(places_at(&places[0], 1, PLACE_PMI));
     barrier_of_two(pmi);
-    pmi_rank_mark(pmi, 0, 1);
+    pmi_mark(pmi, (struct cw_process){0}, 1);
     CU_ASSERT_PTR_NOT_NULL(places_at(&places[0], 1, PLACE_PMI));
     CU_ASSERT_PTR_NULL(places_at(&places[1], 1, PLACE_PMI));
     barrier_of_two(pmi);
-    pmi_rank_mark(pmi, 0, 2);
+    pmi_mark(pmi, (struct cw_process){0}, 2);
     say(pmi, 0, "cmd=barrier_in\n");
     restart(pmi, 0, 1); /* it is past init, and has one barrier to pass that is over */
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "0< cmd=barrier_out\n");
@@ -616,7 +624,7 @@ TEST(image_between_answers)
     init(pmi, 0);
     init(pmi, 1);
     say(pmi, 0, "cmd=lookup_name service=a\n");
-    pmi_rank_mark(pmi, 0, 1);
+    pmi_mark(pmi, (struct cw_process){0}, 1);
     say(pmi, 1, "cmd=publish_name service=a port=p\n");
     say(pmi, 0, "cmd=lookup_name service=a\n");
     say(pmi, 1, "cmd=unpublish_name service=a\n");
@@ -635,7 +643,7 @@ TEST(image_after_finalize)
 
     init(pmi, 0);
     say(pmi, 0, "cmd=finalize\n");
-    pmi_rank_mark(pmi, 0, 4);
+    pmi_mark(pmi, (struct cw_process){0}, 4);
     restart(pmi, 0, 4);
     pmi_free(pmi);
 }
@@ -647,7 +655,7 @@ TEST(image_in_a_request)
 
     init(pmi, 0);
     init(pmi, 1);
-    pmi_rank_mark(pmi, 0, 0);
+    pmi_mark(pmi, (struct cw_process){0}, 0);
     say(pmi, 0, "cmd=get_");
     CU_ASSERT_TRUE(pmi_lines_are_open(&lines_of[0]));
     say(pmi, 0, "maxes\n");
@@ -655,7 +663,7 @@ TEST(image_in_a_request)
     say(pmi, 0, "mcmd=spawn\n");
     CU_ASSERT_TRUE(pmi_lines_are_open(&lines_of[0]));
     say(pmi, 0, "totspawns=1\nendcmd\ncmd=barrier_in\n");
-    pmi_rank_mark(pmi, 0, 3);
+    pmi_mark(pmi, (struct cw_process){0}, 3);
     CU_ASSERT_FALSE(pmi_lines_are_open(&lines_of[0]));
     CU_ASSERT_PTR_NULL(places_at(&places[0], 3, PLACE_PMI));
     restart(pmi, 0, 3); /* of no place: from the beginning */

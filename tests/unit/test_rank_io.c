@@ -52,10 +52,10 @@ static void on_forgotten(void *ctx, uint32_t rank)
     tell("forgotten", rank);
 }
 
-static void on_broken(void *ctx, uint32_t rank, const struct cw_err *e)
+static void on_broken(void *ctx, const struct cw_err *e)
 {
     (void)ctx;
-    tell(e->text, rank);
+    tell(e->text, RANKS);
 }
 
 static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
@@ -66,8 +66,8 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
         tell(places_at(&places[rank], report->image.number, PLACE_PMI) ? "with a place" : "without",
              rank);
     if (closes) {
-        rank_io_hear(io, rank);
-        rank_io_close(io, rank);
+        rank_io_hear(io, (struct cw_process){.rank = rank});
+        rank_io_close(io, (struct cw_process){.rank = rank});
     }
 }
 
@@ -99,7 +99,7 @@ static void start(uint32_t rank, uint32_t number, bool again)
 
 static void end(uint32_t rank)
 {
-    rank_io_close(io, rank);
+    rank_io_close(io, (struct cw_process){.rank = rank});
     said_close(&pmi[rank]);
     said_close(&control[rank]);
 }
@@ -182,7 +182,7 @@ TEST(image_before_a_request)
         take_image(0, 1);
         ask(0, BARRIER);
         if (which)
-            rank_io_hear(io, 0);
+            rank_io_hear(io, (struct cw_process){0});
         else
             turns();
         tells("0 report\n0 with a place\n");
@@ -230,7 +230,7 @@ TEST(report_that_closes)
     closes = true;
     take_image(0, 1);
     ask(0, "cmd=finalize\n");
-    rank_io_hear(io, 0);
+    rank_io_hear(io, (struct cw_process){0});
     turns();
     tells("0 report\n0 with a place\n0 finalized\n");
     close_io();
@@ -269,7 +269,7 @@ TEST(report_before_the_end)
     start(0, 1, true);
     CU_ASSERT_EQUAL(said_put(&control[0], bytes, size), size);
     said_end(&control[0]);
-    rank_io_hear(io, 0);
+    rank_io_hear(io, (struct cw_process){0});
     tells("0 report\n");
     close_io();
 }
@@ -287,7 +287,7 @@ TEST(talks_without_end)
     loop_turn(loop, cw_clock_ns());
     heard = (uint32_t)(strlen(story) / strlen("0 report\n"));
     CU_ASSERT_EQUAL(heard, RANK_IO_READS_A_TURN);
-    rank_io_hear(io, 0);
+    rank_io_hear(io, (struct cw_process){0});
     heard = (uint32_t)(strlen(story) / strlen("0 report\n"));
     CU_ASSERT_EQUAL(heard, 2 * RANK_IO_READS_A_TURN);
     close_io();
