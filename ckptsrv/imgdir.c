@@ -68,7 +68,7 @@ static int take_lock(struct imgdir *files, struct cw_err *err)
     char pid[16];
     int n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
 
-    files->lock = cw_lockfile_take(files->dir, LOCK_NAME, 0);
+    files->lock = cw_lockfile_take(files->dir, LOCK_NAME, true, 0);
     if (files->lock < 0)
         return errno == EWOULDBLOCK ? in_use(files, err)
                                     : failure(files, "locking", LOCK_NAME, err);

@@ -1,10 +1,10 @@
 #include "common/lockfile.h"
+#include "common/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 
 #define LOCK_STEP_MS 20 /* between tries */
 
-static bool has_name(int fd, int dir, const char *name)
+bool cw_has_name(int fd, int dir, const char *name)
 {
     struct stat ours;
     struct stat named;
@@ -22,30 +22,34 @@ static bool has_name(int fd, int dir, const char *name)
            ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
 }
 
-/* Returns whether it is to be tried again. */
-static bool try_once(int dir, const char *name, int *fd)
+bool cw_lock_named(int fd, int how, int dir, const char *name)
 {
-    int error;
-
-    *fd = openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (*fd < 0)
-        return false;
     errno = EWOULDBLOCK;
-    if (flock(*fd, LOCK_EX | LOCK_NB) == 0 && has_name(*fd, dir, name))
-        return false;
-    error = errno == ENOENT ? EWOULDBLOCK : errno;
-    close(*fd);
-    *fd = -1;
-    errno = error;
-    return error == EWOULDBLOCK || error == EINTR;
+    if (flock(fd, how | LOCK_NB) == 0 && cw_has_name(fd, dir, name))
+        return true;
+    if (errno == ENOENT || errno == EINTR)
+        errno = EWOULDBLOCK;
+    return false;
 }
 
-int cw_lockfile_take(int dir, const char *name, uint32_t wait_ms)
+/* Returns whether it is to be tried again. */
+static bool try_once(int dir, const char *name, bool make, int *fd)
+{
+    *fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0600);
+    if (*fd < 0)
+        return false;
+    if (cw_lock_named(*fd, LOCK_EX, dir, name))
+        return false;
+    cw_close(fd);
+    return errno == EWOULDBLOCK;
+}
+
+int cw_lockfile_take(int dir, const char *name, bool make, uint32_t wait_ms)
 {
     const struct timespec pause = {.tv_nsec = LOCK_STEP_MS * 1000000};
     int fd;
 
-    for (uint32_t ms = 0; try_once(dir, name, &fd) && ms < wait_ms; ms += LOCK_STEP_MS)
+    for (uint32_t ms = 0; try_once(dir, name, make, &fd) && ms < wait_ms; ms += LOCK_STEP_MS)
         nanosleep(&pause, NULL);
     return fd;
 }
@@ -61,7 +65,6 @@ int cw_sync_name(const char *path)
     fd = open(dirname(above), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fsync(fd) < 0)
         error = errno;
-    if (fd >= 0)
-        close(fd);
+    cw_close(&fd);
     return error;
 }

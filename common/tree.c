@@ -3,6 +3,7 @@
 #include <fts.h>
 #include <ftw.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define TREE_DESCRIPTORS 8 /* that are open meanwhile */
@@ -34,4 +35,23 @@ uint64_t cw_tree_bytes(const char *path)
     if (tree)
         fts_close(tree);
     return bytes;
+}
+
+struct cw_names cw_names(const char *path, const char *prefix)
+{
+    return (struct cw_names){.dir = opendir(path), .prefix = prefix};
+}
+
+const char *cw_names_next(struct cw_names *names)
+{
+    const struct dirent *entry;
+
+    while (names->dir && names->seen++ < TREE_NAMES_MAX && (entry = readdir(names->dir)))
+        if (strncmp(entry->d_name, names->prefix, strlen(names->prefix)) == 0 &&
+            strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            return entry->d_name;
+    if (names->dir)
+        closedir(names->dir);
+    names->dir = NULL;
+    return NULL;
 }

@@ -61,7 +61,7 @@ static int open_file(const struct log_dir *dir, const char *name, struct cw_err 
 /* The files of a relay that was killed may stay open for a moment, where it used io_uring. */
 static int take_lock(struct log_dir *dir, struct cw_err *err)
 {
-    int fd = cw_lockfile_take(dir->dir, LOG_DIR_LOCK, LOCK_WAIT_MS);
+    int fd = cw_lockfile_take(dir->dir, LOG_DIR_LOCK, true, LOCK_WAIT_MS);
 
     if (fd >= 0 || errno != EWOULDBLOCK) {
         dir->lock = check_file(dir, fd, LOG_DIR_LOCK, err);

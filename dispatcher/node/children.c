@@ -1,6 +1,6 @@
 #include "dispatcher/node/children.h"
+#include "common/tree.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,24 +60,22 @@ static void add_elder(pid_t pid)
 static void add_children_of(pid_t pid)
 {
     char path[288];
-    struct dirent *thread;
-    DIR *d;
+    struct cw_names threads;
+    const char *thread;
 
     snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-    d = opendir(path);
-    while (d && (thread = readdir(d))) {
+    threads = cw_names(path, "");
+    while ((thread = cw_names_next(&threads))) {
         int child;
         FILE *f;
 
-        snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, thread->d_name);
-        f = thread->d_name[0] == '.' ? NULL : fopen(path, "re");
+        snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, thread);
+        f = fopen(path, "re");
         while (f && fscanf(f, "%d", &child) == 1)
             add_elder(child);
         if (f)
             fclose(f);
     }
-    if (d)
-        closedir(d);
 }
 
 static bool is_elder(pid_t pid)

@@ -1,7 +1,8 @@
 #include "dispatcher/node/service_dir.h"
+#include "common/lockfile.h"
+#include "common/tree.h"
 #include "dispatcher/hosts/grid_state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -60,28 +61,15 @@ pid_t service_dir_holder(const char *path)
     return holder;
 }
 
-/* Whether the file that was locked is the one that others find. */
-static bool is_there_still(int fd, const char *name)
-{
-    struct stat ours, there;
-
-    return fstat(fd, &ours) == 0 && stat(name, &there) == 0 && ours.st_ino == there.st_ino &&
-           ours.st_dev == there.st_dev;
-}
-
 /* `kept`: the lock stays, and names that begin so; NULL: none. */
 static void remove_files(const char *path, const char *kept)
 {
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    uint32_t count = 0;
+    struct cw_names names = cw_names(path, "");
+    const char *name;
 
-    while (dir && (entry = readdir(dir)) && count++ < SERVICE_DIR_FILES_MAX)
-        if (!kept || (strncmp(entry->d_name, kept, strlen(kept)) != 0 &&
-                      strcmp(entry->d_name, LOCK_NAME) != 0))
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    if (dir)
-        closedir(dir);
+    while ((name = cw_names_next(&names)))
+        if (!kept || (strncmp(name, kept, strlen(kept)) != 0 && strcmp(name, LOCK_NAME) != 0))
+            unlinkat(dirfd(names.dir), name, 0);
 }
 
 int service_dir_lock(const char *path, struct cw_err *err)
@@ -104,7 +92,7 @@ int service_dir_lock(const char *path, struct cw_err *err)
             close(fd);
             return cw_err_set(err, CW_EBUSY, "another process starts it at the same time");
         }
-        if (is_there_still(fd, name)) {
+        if (cw_has_name(fd, AT_FDCWD, name)) {
             remove_files(path, LOG_PREFIX);
             return fd;
         }

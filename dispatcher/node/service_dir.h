@@ -10,8 +10,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
-#define SERVICE_DIR_FILES_MAX 64u /* in it, that are removed */
-#define SERVICE_DIR_TRIES_MAX 5u  /* to lock a directory that others remove */
+#define SERVICE_DIR_TRIES_MAX 5u /* to lock a directory that others remove */
 
 /* Its path. Errors: of grid_state_path. */
 int service_dir_path(const json_t *request, char path[PATH_MAX], struct cw_err *err);

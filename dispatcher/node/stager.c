@@ -1,4 +1,5 @@
 #include "dispatcher/node/stager.h"
+#include "common/held_dir.h"
 #include "dispatcher/node/stage_dir.h"
 
 #include <errno.h>
@@ -236,7 +237,7 @@ static void free_item(struct item *it)
 {
     leave(it);
     if (it->dir >= 0)
-        stage_dir_leave(it->dir, &it->program);
+        cw_held_dir_leave(it->dir, it->program.dir, false);
     stage_sum_free(it->sum);
     mux_stream_forget(&it->stream);
     free(it);

@@ -1,7 +1,9 @@
 #include "dispatcher/servers/image_dir.h"
+#include "common/fd.h"
+#include "common/held_dir.h"
+#include "common/lockfile.h"
 #include "common/tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -9,13 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
-#define YOUNG_S 10 /* a directory without a lock may be one that is being made */
 #define PREFIX_MAX 40
 #define PATH_SIZE (IMAGE_DIR_MAX + 64) /* of a file in it */
 
@@ -86,55 +85,6 @@ static const char *choose_place(struct image_dir *dir)
     return first;
 }
 
-static bool is_locked(int fd)
-{
-    bool locked = flock(fd, LOCK_EX | LOCK_NB) < 0;
-
-    close(fd);
-    return locked;
-}
-
-/* Neither a dispatcher holds it nor a server. */
-static bool is_stale(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat st;
-    bool unlocked;
-    int lock;
-
-    if (fd < 0)
-        return false;
-    if (fstat(fd, &st) < 0 || st.st_uid != getuid()) {
-        close(fd);
-        return false;
-    }
-    lock = openat(fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    unlocked = lock < 0 && errno == ENOENT;
-    if (is_locked(fd)) {
-        if (lock >= 0)
-            close(lock);
-        return false;
-    }
-    return lock < 0 ? unlocked && time(NULL) - st.st_mtime > YOUNG_S : !is_locked(lock);
-}
-
-static void remove_stale(const char *place)
-{
-    DIR *d = opendir(place);
-    const struct dirent *entry;
-    char prefix[PREFIX_MAX];
-    char path[IMAGE_DIR_MAX];
-
-    snprintf(prefix, sizeof(prefix), "causeway-images-%u.", getuid());
-    while (d && (entry = readdir(d)))
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
-            (size_t)snprintf(path, sizeof(path), "%s/%s", place, entry->d_name) < sizeof(path) &&
-            is_stale(path))
-            cw_tree_remove(path);
-    if (d)
-        closedir(d);
-}
-
 /* --- a directory of the user's -------------------------------------------------------------------
  */
 
@@ -159,18 +109,6 @@ static void remove_job(const struct image_dir *dir, const char *job)
     unlink(path);
 }
 
-/* Locks it for this process; -1: somebody else does. */
-static int try_lock(const char *path, int flags)
-{
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        close(fd);
-        fd = -1;
-    }
-    return fd;
-}
-
 static bool is_held_name(const char *name)
 {
     return strspn(name, "0123456789abcdef") == JOB_TEXT &&
@@ -186,7 +124,7 @@ static void remove_if_dead(struct image_dir *dir, const char *name)
 
     snprintf(job, sizeof(job), "%.*s", JOB_TEXT, name);
     path_in(path, dir, job, HELD_SUFFIX);
-    fd = try_lock(path, 0);
+    fd = cw_lockfile_take(AT_FDCWD, path, false, 0);
     if (fd < 0)
         return;
     if (fstat(fd, &st) == 0 && st.st_size > 0)
@@ -200,22 +138,19 @@ static void remove_if_dead(struct image_dir *dir, const char *name)
 static void remove_dead_jobs(struct image_dir *dir)
 {
     char path[PATH_SIZE];
-    const struct dirent *entry;
-    DIR *d;
+    struct cw_names names;
+    const char *name;
     int lock;
 
-    path_in(path, dir, "lock", "");
-    lock = try_lock(path, 0);
+    path_in(path, dir, HELD_DIR_LOCK, "");
+    lock = cw_lockfile_take(AT_FDCWD, path, false, 0);
     if (lock < 0 && access(path, F_OK) == 0)
         return;
-    d = opendir(dir->path);
-    while (d && (entry = readdir(d)))
-        if (is_held_name(entry->d_name))
-            remove_if_dead(dir, entry->d_name);
-    if (d)
-        closedir(d);
-    if (lock >= 0)
-        close(lock);
+    names = cw_names(dir->path, "");
+    while ((name = cw_names_next(&names)))
+        if (is_held_name(name))
+            remove_if_dead(dir, name);
+    cw_close(&lock);
 }
 
 static int check_length(const char *wanted, struct cw_err *err)
@@ -270,6 +205,7 @@ int image_dir_choose(struct image_dir *dir, const char *wanted, const uint8_t *j
                      struct cw_err *err)
 {
     const char *place;
+    char prefix[PREFIX_MAX];
     uint8_t random[8];
     char name[2 * sizeof(random) + 1];
 
@@ -280,10 +216,11 @@ int image_dir_choose(struct image_dir *dir, const char *wanted, const uint8_t *j
     place = choose_place(dir);
     if (!place)
         return no_place(err);
-    remove_stale(place);
+    snprintf(prefix, sizeof(prefix), "causeway-images-%u.", getuid());
+    cw_held_dir_remove_all_left(place, prefix, true);
     randombytes_buf(random, sizeof(random));
     sodium_bin2hex(name, sizeof(name), random, sizeof(random));
-    snprintf(dir->path, sizeof(dir->path), "%s/causeway-images-%u.%s", place, getuid(), name);
+    snprintf(dir->path, sizeof(dir->path), "%s/%s%s", place, prefix, name);
     return CW_OK;
 }
 
@@ -294,18 +231,13 @@ void image_dir_hold(struct image_dir *dir)
     if (!dir->chosen) {
         path_in(path, dir, dir->job, HELD_SUFFIX);
         if (dir->held_fd < 0 && !dir->keeps)
-            dir->held_fd = try_lock(path, O_CREAT);
+            dir->held_fd = cw_lockfile_take(AT_FDCWD, path, true, 0);
         if (dir->held_fd >= 0 && dir->missing)
             (void)!ftruncate(dir->held_fd, 1); /* for who comes after us, if we are killed */
         return;
     }
-    if (dir->held_fd >= 0)
-        close(dir->held_fd);
-    dir->held_fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (dir->held_fd >= 0 && flock(dir->held_fd, LOCK_SH | LOCK_NB) < 0) {
-        close(dir->held_fd);
-        dir->held_fd = -1;
-    }
+    cw_close(&dir->held_fd);
+    dir->held_fd = cw_held_dir_open(dir->path, false);
 }
 
 /* What a killed server has left where it had made the directory. */
@@ -314,12 +246,11 @@ static void remove_made(const struct image_dir *dir)
     char path[PATH_SIZE];
     int lock;
 
-    path_in(path, dir, "lock", "");
-    lock = try_lock(path, 0);
-    if (lock >= 0) {
+    path_in(path, dir, HELD_DIR_LOCK, "");
+    lock = cw_lockfile_take(AT_FDCWD, path, false, 0);
+    if (lock >= 0)
         unlink(path);
-        close(lock);
-    }
+    cw_close(&lock);
     rmdir(dir->path);
 }
 
@@ -333,7 +264,5 @@ void image_dir_remove(struct image_dir *dir)
         remove_job(dir, dir->job);
     if (dir->missing && !dir->keeps)
         remove_made(dir);
-    if (dir->held_fd >= 0)
-        close(dir->held_fd);
-    dir->held_fd = -1;
+    cw_close(&dir->held_fd);
 }

@@ -209,12 +209,9 @@ void state_file_close(struct state_file *s, bool remove)
     counts_close(&s->counts);
     if (remove && s->dir >= 0 && s->file >= 0)
         remove_all(s);
-    if (s->file >= 0)
-        close(s->file);
-    if (s->lock >= 0)
-        close(s->lock);
-    if (s->dir >= 0)
-        close(s->dir);
+    cw_close(&s->file);
+    cw_close(&s->lock);
+    cw_close(&s->dir);
     explicit_bzero(s->record, sizeof(s->record));
     free(s->content);
     free(s);
@@ -226,30 +223,16 @@ static struct state_file *give_up(struct state_file *s)
     return NULL;
 }
 
-static int open_of_log(const struct state_file *s, const char *name)
-{
-    return openat(s->dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (s->taken ? 0 : O_CREAT | O_EXCL),
-                  0600);
-}
-
 /* A relay that was killed may still be about to write its segments, where it used io_uring: their
  * lock is gone when it no longer is. */
-static int lock_segments(int fd)
-{
-    const struct timespec pause = {.tv_nsec = WAIT_STEP_MS * 1000000};
-    int failed;
-
-    for (int ms = 0; (failed = flock(fd, LOCK_EX | LOCK_NB)) < 0 && ms < STATE_WAIT_MS;
-         ms += WAIT_STEP_MS)
-        nanosleep(&pause, NULL);
-    return failed;
-}
-
 int state_file_open_log(struct state_file *s, int *memory_fd, int *disk_fd, struct cw_err *err)
 {
-    *memory_fd = open_of_log(s, STATE_RELAY_NAME "/memory");
-    *disk_fd = *memory_fd < 0 ? -1 : open_of_log(s, STATE_RELAY_NAME "/segments");
-    if (*disk_fd >= 0 && lock_segments(*disk_fd) == 0)
+    *memory_fd = openat(s->dir, STATE_RELAY_NAME "/memory",
+                        O_RDWR | O_CLOEXEC | O_NOFOLLOW | (s->taken ? 0 : O_CREAT | O_EXCL), 0600);
+    *disk_fd = *memory_fd < 0 ? -1
+                              : cw_lockfile_take(s->dir, STATE_RELAY_NAME "/segments", !s->taken,
+                                                 STATE_WAIT_MS);
+    if (*disk_fd >= 0)
         return CW_OK;
     failure(s, "opening the log of its relay", err);
     cw_close(memory_fd);

@@ -1,9 +1,9 @@
 #include "dispatcher/status/status_client.h"
 #include "common/clock.h"
 #include "common/transport.h"
+#include "common/tree.h"
 #include "dispatcher/status/status.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -186,26 +186,24 @@ static bool is_ours(const char *path)
 
 static int find_in(const char *place, struct status_found *found, int max)
 {
-    DIR *d = opendir(place);
-    struct dirent *entry;
+    struct cw_names names;
+    const char *name;
     char prefix[40];
     int count = 0;
 
     snprintf(prefix, sizeof(prefix), "causeway-%u.", getuid());
-    while (d && count < max && (entry = readdir(d))) {
+    names = cw_names(place, prefix);
+    while ((name = cw_names_next(&names))) {
         struct status_found *f = &found[count];
 
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-            (size_t)snprintf(f->dir, sizeof(f->dir), "%s/%s", place, entry->d_name) >=
-                sizeof(f->dir) ||
+        if (count == max ||
+            (size_t)snprintf(f->dir, sizeof(f->dir), "%s/%s", place, name) >= sizeof(f->dir) ||
             !is_ours(f->dir))
             continue;
         f->document = status_ask(f->dir, &f->pid, &f->err);
         if (f->err.code != CW_ENOTFOUND)
             count++;
     }
-    if (d)
-        closedir(d);
     return count;
 }
 

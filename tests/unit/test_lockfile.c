@@ -41,23 +41,23 @@ SUITE("lockfile", set_up, tear_down);
 
 TEST(one_holder)
 {
-    int fd = cw_lockfile_take(dir, "lock", 0);
+    int fd = cw_lockfile_take(dir, "lock", true, 0);
 
     CU_ASSERT_TRUE_FATAL(fd >= 0);
-    CU_ASSERT_EQUAL(cw_lockfile_take(dir, "lock", 30), -1);
+    CU_ASSERT_EQUAL(cw_lockfile_take(dir, "lock", true, 30), -1);
     CU_ASSERT_EQUAL(errno, EWOULDBLOCK);
     close(fd);
-    fd = cw_lockfile_take(dir, "lock", 0);
+    fd = cw_lockfile_take(dir, "lock", true, 0);
     CU_ASSERT_TRUE(fd >= 0);
     close(fd);
-    CU_ASSERT_EQUAL(cw_lockfile_take(dir, "none/lock", 30), -1);
+    CU_ASSERT_EQUAL(cw_lockfile_take(dir, "none/lock", true, 30), -1);
     CU_ASSERT_EQUAL(errno, ENOENT);
 }
 
 static void *take_and_remove(void *unused)
 {
     while (atomic_load(&taken) < ROUNDS) {
-        int fd = cw_lockfile_take(dir, "lock", 0);
+        int fd = cw_lockfile_take(dir, "lock", true, 0);
 
         if (fd < 0)
             continue;

@@ -75,7 +75,7 @@ TEST(sockets_fit)
     rundir_remove(&dir);
 }
 
-/* Its dispatcher was killed: the lock is free. */
+/* Its dispatcher was killed: its locks are free. */
 TEST(stale_is_removed)
 {
     struct rundir stale;
@@ -84,6 +84,7 @@ TEST(stale_is_removed)
     make(&stale);
     touch(inside(stale.path, "relay.sock"));
     close(stale.lock_fd);
+    close(stale.fd);
     make(&dir);
     CU_ASSERT_FALSE(exists(stale.path));
     rundir_remove(&dir);

@@ -1,5 +1,6 @@
 /* Programs that are sent to a host: what they are known by, who may be at them, and when they go.
  */
+#include "common/held_dir.h"
 #include "dispatcher/node/stage_dir.h"
 #include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 SUITE("stage");
@@ -131,53 +131,13 @@ TEST(nodes_that_share)
     write_it(dir[1], &p, part[1]);
     CU_ASSERT_EQUAL(fstatat(dir[0], p.name, &after, 0), 0);
     CU_ASSERT_EQUAL(before.st_ino, after.st_ino);
-    stage_dir_leave(dir[0], &p);
+    cw_held_dir_leave(dir[0], p.dir, false);
     CU_ASSERT_TRUE(is_there(&p));
     file = stage_dir_find(dir[1], &p, &err);
     CU_ASSERT_TRUE(file >= 0);
     close(file);
-    stage_dir_leave(dir[1], &p);
+    cw_held_dir_leave(dir[1], p.dir, false);
     CU_ASSERT_NOT_EQUAL(access(p.dir, F_OK), 0);
-    CU_ASSERT_EQUAL(scratch_remove(), 0);
-}
-
-#define TOGETHER_NODES 4
-#define TOGETHER_TIMES 150
-
-/* Returns how often the directory could not be had. */
-static int open_and_leave(const char *name)
-{
-    struct stage_program p = program_of(name);
-    int failed = 0;
-
-    for (int i = 0; i < TOGETHER_TIMES; i++) {
-        int dir = stage_dir_open(&p, &err);
-
-        failed += dir < 0;
-        if (dir >= 0)
-            stage_dir_leave(dir, &p);
-    }
-    return failed;
-}
-
-/* Each looks for what others have left while these make theirs. */
-TEST(nodes_that_begin_together)
-{
-    pid_t pid[TOGETHER_NODES];
-
-    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
-    for (int i = 0; i < TOGETHER_NODES; i++) {
-        pid[i] = fork();
-        CU_ASSERT_TRUE_FATAL(pid[i] >= 0);
-        if (pid[i] == 0)
-            _exit(open_and_leave("a") ? 1 : 0);
-    }
-    for (int i = 0; i < TOGETHER_NODES; i++) {
-        int status;
-
-        CU_ASSERT_EQUAL(waitpid(pid[i], &status, 0), pid[i]);
-        CU_ASSERT_EQUAL(status, 0);
-    }
     CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
@@ -198,7 +158,7 @@ TEST(what_is_not_as_said_is_refused)
     unlink(path);
     CU_ASSERT_EQUAL(symlink("/bin/true", path), 0);
     CU_ASSERT_EQUAL(stage_dir_find(dir, &p, &err), CW_ESYS);
-    stage_dir_leave(dir, &p);
+    cw_held_dir_leave(dir, p.dir, false);
     CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
@@ -222,8 +182,8 @@ TEST(what_was_left_goes)
     dir = stage_dir_open(&next, &err);
     CU_ASSERT_NOT_EQUAL(access(left.dir, F_OK), 0);
     CU_ASSERT_TRUE(is_there(&used));
-    stage_dir_leave(dir, &next);
-    stage_dir_leave(in_use, &used);
+    cw_held_dir_leave(dir, next.dir, false);
+    cw_held_dir_leave(in_use, used.dir, false);
     CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
