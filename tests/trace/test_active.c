@@ -1,5 +1,5 @@
 /* Active messages: to the rank as they come, in order, also before the rank is there. */
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

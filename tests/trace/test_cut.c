@@ -1,7 +1,7 @@
 /* Cut-through as an engine sees it: when payload may go past the core's blocks, how much, and that
  * the log has it whoever vanishes meanwhile. What it brings to whom is told by the stories of
  * test_large.c, test_recovery_large.c and the random ones, which are told with it too. */
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

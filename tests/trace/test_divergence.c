@@ -1,7 +1,7 @@
 /* A re-execution that does something else than the first one did is found out, and a rank whose
  * determinants cannot be is refused before they are kept. */
 #include "common/readings.h"
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

@@ -1,6 +1,6 @@
 /* Messages of many frames: cut through to a matched receiver, kept otherwise, throttled when the
  * receiver is slow, abandoned when their sender vanishes. */
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

@@ -1,7 +1,7 @@
 /* Two relays of one job, cores both, and the link between them. Ranks 0 and 2 are at home at relay
  * 0, ranks 1 and 3 at relay 1. */
 #include "common/cred.h"
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

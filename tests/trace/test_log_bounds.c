@@ -2,7 +2,7 @@
  * together are too large, because there is no memory. The rank goes on, and is not started again.
  */
 #include "relay/memory/block.h"
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

@@ -1,7 +1,7 @@
 /* Receives and messages find each other: the stories of MPI's matching rules. Where the story does
  * not depend on how the bytes are cut, it is told three times: whole, byte by byte, at random. */
 #include "common/match.h"
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

@@ -1,7 +1,7 @@
 /* Memory is bounded, and can be spent at any moment: every failure is clean, told to the
  * dispatcher, and leaks nothing (fixture_fini frees the core, which asserts it). */
 #include "relay/memory/block.h"
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

@@ -1,6 +1,7 @@
 /* Points: a rank is started again from an image of its process, and is told what came after it; its
  * log begins there. What waited at the point is still there, whoever was killed meanwhile. */
 #include "tests/trace/killed.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

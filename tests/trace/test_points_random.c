@@ -3,6 +3,7 @@
  * told after the point that it starts from. */
 #include "relay/log/point.h"
 #include "tests/trace/killed.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

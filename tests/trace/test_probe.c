@@ -1,5 +1,5 @@
 /* Probes: answers, hints, and messages taken out for MRECV. */
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

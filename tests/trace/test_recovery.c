@@ -1,6 +1,6 @@
 /* A rank that crashed comes back: it is told what its predecessors were told, in the order in
  * which they took it, repeats what they did, and goes on. */
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

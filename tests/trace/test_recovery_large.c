@@ -1,5 +1,5 @@
 /* Messages of many frames, and crashes in their middle: of the sender, of the receiver, of both. */
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

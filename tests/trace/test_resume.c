@@ -1,7 +1,7 @@
 /* Sessions that outlive their connections. A connection is cut at any byte of either stream; what
  * the clients see in the end is what they would have seen without. */
 #include "relay/core/conn.h"
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

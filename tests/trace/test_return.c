@@ -1,6 +1,7 @@
 /* A relay that is killed and comes back: what the clients see in the end is what they would have
  * seen without. */
 #include "tests/trace/killed.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

@@ -3,6 +3,7 @@
  */
 #include "common/cred.h"
 #include "tests/trace/killed.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

@@ -1,7 +1,7 @@
 /* Opening, keeping and ending a session: who is let in, what may be said when, and what is not
  * forgiven. */
 #include "common/stranger.h"
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

@@ -2,7 +2,7 @@
  * the others go on. */
 #include "relay/core/conn.h"
 #include "relay/memory/block.h"
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

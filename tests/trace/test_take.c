@@ -2,6 +2,7 @@
 #include "common/cred.h"
 #include "relay/core/conn.h"
 #include "tests/trace/killed.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

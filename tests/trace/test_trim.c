@@ -1,6 +1,7 @@
 /* What a dispatcher asks for images: CHECKPOINT goes on to the rank, TRIM is done at once or when
  * the rank is not being handed its log, and is answered. */
 #include "tests/trace/killed.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

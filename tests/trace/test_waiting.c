@@ -1,7 +1,7 @@
 /* Messages that wait for their receive while the logs have no memory left: their bytes are on the
  * disk of the logs alone. */
 #include "relay/memory/block.h"
-#include "tests/trace/fixture.h"
+#include "tests/trace/say.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
