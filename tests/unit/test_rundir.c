@@ -124,30 +124,6 @@ TEST(one_without_a_lock)
     rundir_remove(&dir);
 }
 
-TEST(what_is_not_ours_stays)
-{
-    char other[128];
-    char link[128];
-    char target[128];
-    struct rundir dir;
-
-    snprintf(other, sizeof(other), "%s/causeway-%u.file", scratch_dir, getuid());
-    snprintf(target, sizeof(target), "%s/target", scratch_dir);
-    snprintf(link, sizeof(link), "%s/causeway-%u.link", scratch_dir, getuid());
-    touch(other);
-    CU_ASSERT_EQUAL(mkdir(target, 0700), 0);
-    touch(inside(target, "lock"));
-    CU_ASSERT_EQUAL(symlink(target, link), 0);
-    make(&dir);
-    CU_ASSERT_TRUE(exists(other));
-    CU_ASSERT_TRUE(exists(inside(target, "lock")));
-    rundir_remove(&dir);
-    unlink(inside(target, "lock"));
-    unlink(link);
-    unlink(other);
-    rmdir(target);
-}
-
 /* LD_PRELOAD can name the link, wherever librdevice.so is. */
 TEST(link_for_the_loader)
 {
