@@ -59,7 +59,7 @@ void recv_unlogged(struct relay_conn *conn, const uint8_t *body)
     uint32_t why = cw_word_get(body);
 
     if (why >= CW_UNLOGGED_THREADS && why <= CW_UNLOGGED_ADDRESSES)
-        job_unlog(&conn->rank->mailbox, reasons[why]);
+        job_unlog(&conn->rank->mailbox, "%s", reasons[why]);
     else
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "UNLOGGED frame that cannot be read");
 }
