@@ -16,9 +16,9 @@ struct match_key {
     uint8_t class;
 };
 
-static struct relay_posted *posted_of(struct match_link *link)
+static struct match_posted *posted_of(struct match_link *link)
 {
-    return (struct relay_posted *)link;
+    return (struct match_posted *)link;
 }
 
 static uint32_t hash(uint64_t tag, uint8_t class)
@@ -132,28 +132,28 @@ void match_init(struct match_index *ix, const struct match_memory *memory, void 
     TAILQ_INIT(&ix->all);
 }
 
-/* RELAY_MATCH_CLASSES when the mask has none. */
+/* MATCH_CLASSES when the mask has none. */
 static uint8_t class_find(const struct match_index *ix, uint64_t mask)
 {
     for (uint8_t class = 0; class < ix->classes; class ++)
         if (ix->masks[class] == mask)
             return class;
-    return RELAY_MATCH_CLASSES;
+    return MATCH_CLASSES;
 }
 
 bool match_takes(const struct match_index *ix, uint64_t mask)
 {
-    return ix->classes < RELAY_MATCH_CLASSES || class_find(ix, mask) < RELAY_MATCH_CLASSES;
+    return ix->classes < MATCH_CLASSES || class_find(ix, mask) < MATCH_CLASSES;
 }
 
 /* The class of a mask; a new class takes in the messages that wait already. Returns
- * RELAY_MATCH_CLASSES when there is no room for another (or no memory): then scan. */
+ * MATCH_CLASSES when there is no room for another (or no memory): then scan. */
 static uint8_t class_of(struct match_index *ix, uint64_t mask)
 {
     uint8_t class = class_find(ix, mask);
     struct match_waiting *m;
 
-    if (class < RELAY_MATCH_CLASSES || ix->classes == RELAY_MATCH_CLASSES)
+    if (class < MATCH_CLASSES || ix->classes == MATCH_CLASSES)
         return class;
     class = (uint8_t)ix->classes;
     TAILQ_FOREACH (m, &ix->all, in_order) {
@@ -161,18 +161,18 @@ static uint8_t class_of(struct match_index *ix, uint64_t mask)
             continue;
         while ((m = TAILQ_PREV(m, match_waitings, in_order)))
             link_remove(ix, &ix->waiting_keys, &m->links[class]);
-        return RELAY_MATCH_CLASSES;
+        return MATCH_CLASSES;
     }
     ix->masks[class] = mask;
     ix->classes++;
     return class;
 }
 
-int match_post(struct match_index *ix, struct relay_posted *posted)
+int match_post(struct match_index *ix, struct match_posted *posted)
 {
     posted->order = ++ix->order;
     posted->class = class_of(ix, posted->mask);
-    if (posted->class == RELAY_MATCH_CLASSES) {
+    if (posted->class == MATCH_CLASSES) {
         TAILQ_INSERT_TAIL(&ix->scanned, &posted->link, others);
         return CW_OK;
     }
@@ -183,9 +183,9 @@ int match_post(struct match_index *ix, struct relay_posted *posted)
     return CW_OK;
 }
 
-void match_unpost(struct match_index *ix, struct relay_posted *posted)
+void match_unpost(struct match_index *ix, struct match_posted *posted)
 {
-    if (posted->class == RELAY_MATCH_CLASSES) {
+    if (posted->class == MATCH_CLASSES) {
         TAILQ_REMOVE(&ix->scanned, &posted->link, others);
         return;
     }
@@ -200,19 +200,19 @@ static void table_fini(struct match_index *ix, struct match_table *table)
     *table = (struct match_table){0};
 }
 
-void match_fini(struct match_index *ix, void (*release)(void *ctx, struct relay_posted *posted),
+void match_fini(struct match_index *ix, void (*release)(void *ctx, struct match_posted *posted),
                 void *ctx)
 {
     for (uint32_t i = 0; i < ix->posted_keys.size; i++)
         while (ix->posted_keys.buckets[i]) {
-            struct relay_posted *posted =
+            struct match_posted *posted =
                 posted_of(TAILQ_FIRST(&ix->posted_keys.buckets[i]->links));
 
             match_unpost(ix, posted);
             release(ctx, posted);
         }
     while (!TAILQ_EMPTY(&ix->scanned)) {
-        struct relay_posted *posted = posted_of(TAILQ_FIRST(&ix->scanned));
+        struct match_posted *posted = posted_of(TAILQ_FIRST(&ix->scanned));
 
         match_unpost(ix, posted);
         release(ctx, posted);
@@ -227,14 +227,14 @@ void match_fini(struct match_index *ix, void (*release)(void *ctx, struct relay_
     }
 }
 
-struct relay_posted *match_find_posted(struct match_index *ix, uint64_t tag)
+struct match_posted *match_find_posted(struct match_index *ix, uint64_t tag)
 {
-    struct relay_posted *best = NULL;
+    struct match_posted *best = NULL;
     struct match_link *l;
 
     for (uint8_t class = 0; class < ix->classes; class ++) {
         struct match_key *key;
-        struct relay_posted *posted;
+        struct match_posted *posted;
 
         if (ix->posted_in[class] == 0)
             continue;
@@ -246,7 +246,7 @@ struct relay_posted *match_find_posted(struct match_index *ix, uint64_t tag)
             best = posted;
     }
     TAILQ_FOREACH (l, &ix->scanned, others) {
-        struct relay_posted *posted = posted_of(l);
+        struct match_posted *posted = posted_of(l);
 
         if (best && best->order < posted->order)
             break;
@@ -256,7 +256,7 @@ struct relay_posted *match_find_posted(struct match_index *ix, uint64_t tag)
     return best;
 }
 
-static struct relay_posted *find_request(const struct match_links *links, uint32_t req)
+static struct match_posted *find_request(const struct match_links *links, uint32_t req)
 {
     struct match_link *l;
 
@@ -266,13 +266,13 @@ static struct relay_posted *find_request(const struct match_links *links, uint32
     return NULL;
 }
 
-struct relay_posted *match_find_request(struct match_index *ix, uint32_t req, uint64_t tag,
+struct match_posted *match_find_request(struct match_index *ix, uint32_t req, uint64_t tag,
                                         uint64_t mask)
 {
     uint8_t class = class_find(ix, mask);
-    struct relay_posted *found;
+    struct match_posted *found;
 
-    if (class < RELAY_MATCH_CLASSES) {
+    if (class < MATCH_CLASSES) {
         struct match_key *key = key_find(&ix->posted_keys, tag & mask, class);
 
         if (key && (found = find_request(&key->links, req)))
@@ -295,13 +295,13 @@ uint64_t match_posted_count(const struct match_index *ix)
 
 static int compare_order(const void *a, const void *b)
 {
-    uint64_t left = (*(struct relay_posted *const *)a)->order;
-    uint64_t right = (*(struct relay_posted *const *)b)->order;
+    uint64_t left = (*(struct match_posted *const *)a)->order;
+    uint64_t right = (*(struct match_posted *const *)b)->order;
 
     return (left > right) - (left < right);
 }
 
-void match_posted_all(const struct match_index *ix, struct relay_posted **all)
+void match_posted_all(const struct match_index *ix, struct match_posted **all)
 {
     struct match_link *l;
     uint64_t count = 0;
@@ -312,7 +312,7 @@ void match_posted_all(const struct match_index *ix, struct relay_posted **all)
                 all[count++] = posted_of(l);
     TAILQ_FOREACH (l, &ix->scanned, others)
         all[count++] = posted_of(l);
-    qsort(all, count, sizeof(struct relay_posted *), compare_order);
+    qsort(all, count, sizeof(struct match_posted *), compare_order);
 }
 
 int match_wait(struct match_index *ix, struct match_waiting *message)
@@ -348,7 +348,7 @@ struct match_waiting *match_find_waiting(struct match_index *ix, uint64_t tag, u
     if (TAILQ_EMPTY(&ix->all))
         return NULL;
     class = class_of(ix, mask);
-    if (class < RELAY_MATCH_CLASSES) {
+    if (class < MATCH_CLASSES) {
         key = key_find(&ix->waiting_keys, tag & mask, class);
         /* links[] is the first member: step back from the link of this class */
         return key ? (struct match_waiting *)(TAILQ_FIRST(&key->links) - class) : NULL;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#define RELAY_MATCH_CLASSES 6
+#define MATCH_CLASSES 6
 
 struct match_key;
 
@@ -26,20 +26,20 @@ struct match_link {
 TAILQ_HEAD(match_links, match_link);
 
 /* A posted receive. Owned by its mailbox. */
-struct relay_posted {
+struct match_posted {
     struct match_link link; /* first: found by its address */
-    struct relay_posted *next_free;
+    struct match_posted *next_free;
     uint64_t order;
     uint64_t tag;
     uint64_t mask;
     uint64_t capacity;
     uint32_t req;
-    uint8_t class; /* RELAY_MATCH_CLASSES: none, it is in the list that is scanned */
+    uint8_t class; /* MATCH_CLASSES: none, it is in the list that is scanned */
 };
 
 /* What the index needs of a waiting message: its first member. */
 struct match_waiting {
-    struct match_link links[RELAY_MATCH_CLASSES];
+    struct match_link links[MATCH_CLASSES];
     TAILQ_ENTRY(match_waiting) in_order; /* of arrival */
     uint64_t tag;
 };
@@ -59,8 +59,8 @@ struct match_memory {
 struct match_index {
     const struct match_memory *memory;
     void *owner;
-    uint64_t masks[RELAY_MATCH_CLASSES];
-    uint32_t posted_in[RELAY_MATCH_CLASSES];
+    uint64_t masks[MATCH_CLASSES];
+    uint32_t posted_in[MATCH_CLASSES];
     uint32_t classes;
     struct match_table posted_keys;
     struct match_table waiting_keys;
@@ -75,28 +75,28 @@ struct match_index {
 void match_init(struct match_index *ix, const struct match_memory *memory, void *owner);
 
 /* Gives every posted receive to `release`, and frees the tables. No message may wait any more. */
-void match_fini(struct match_index *ix, void (*release)(void *ctx, struct relay_posted *posted),
+void match_fini(struct match_index *ix, void (*release)(void *ctx, struct match_posted *posted),
                 void *ctx);
 
-/* Whether the mask is one of the first RELAY_MATCH_CLASSES. */
+/* Whether the mask is one of the first MATCH_CLASSES. */
 bool match_takes(const struct match_index *ix, uint64_t mask);
 
 /* Returns 0 or CW_ENOMEM. */
-int match_post(struct match_index *ix, struct relay_posted *posted);
-void match_unpost(struct match_index *ix, struct relay_posted *posted);
+int match_post(struct match_index *ix, struct match_posted *posted);
+void match_unpost(struct match_index *ix, struct match_posted *posted);
 
 /* The earliest posted receive for a message of this tag, still linked; NULL when there is none. */
-struct relay_posted *match_find_posted(struct match_index *ix, uint64_t tag);
+struct match_posted *match_find_posted(struct match_index *ix, uint64_t tag);
 
 /* The posted receive of this request number, which was posted with this tag and mask; NULL when
  * there is none. */
-struct relay_posted *match_find_request(struct match_index *ix, uint32_t req, uint64_t tag,
+struct match_posted *match_find_request(struct match_index *ix, uint32_t req, uint64_t tag,
                                         uint64_t mask);
 
 /* How many are posted. */
 uint64_t match_posted_count(const struct match_index *ix);
 /* All of them, in the order in which they were. */
-void match_posted_all(const struct match_index *ix, struct relay_posted **all);
+void match_posted_all(const struct match_index *ix, struct match_posted **all);
 
 /* Returns 0 or CW_ENOMEM. */
 int match_wait(struct match_index *ix, struct match_waiting *message);

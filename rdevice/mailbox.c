@@ -180,7 +180,7 @@ static struct message *keep(struct mailbox *m, const struct message *message)
 static struct message *begin(struct mailbox *m, uint32_t src, const struct cw_piece *piece)
 {
     struct message *message = &m->senders[src].direct;
-    struct relay_posted *posted;
+    struct match_posted *posted;
 
     *message = (struct message){.tag = piece->tag,
                                 .total = piece->total,
@@ -255,7 +255,7 @@ const char *mailbox_piece(struct mailbox *m, uint32_t src, const struct cw_piece
 void mailbox_recv(struct mailbox *m, const struct cw_recv *recv)
 {
     struct match_waiting *waiting = match_find_waiting(&m->index, recv->tag, recv->mask);
-    struct relay_posted *posted;
+    struct match_posted *posted;
 
     if (waiting) {
         match_unwait(&m->index, waiting);
@@ -263,7 +263,7 @@ void mailbox_recv(struct mailbox *m, const struct cw_recv *recv)
         return;
     }
     posted = arena_alloc(sizeof(*posted));
-    *posted = (struct relay_posted){
+    *posted = (struct match_posted){
         .req = recv->req, .tag = recv->tag, .mask = recv->mask, .capacity = recv->capacity};
     match_post(&m->index, posted); /* as keep() */
 }
@@ -283,7 +283,7 @@ void mailbox_mrecv(struct mailbox *m, const struct cw_mrecv *mrecv)
 void mailbox_cancel(struct mailbox *m, const struct cw_recv *cancel)
 {
     const struct cw_done done = {.req = cancel->req, .event = m->inbox->event + 1};
-    struct relay_posted *posted =
+    struct match_posted *posted =
         match_find_request(&m->index, cancel->req, cancel->tag, cancel->mask);
 
     if (!posted)

@@ -21,7 +21,7 @@ static void acknowledge(const struct relay_mailbox *mailbox, uint32_t src, uint3
 /* --- receives ------------------------------------------------------------------------------------
  */
 
-static void unpost(struct relay_mailbox *mailbox, struct relay_posted *posted)
+static void unpost(struct relay_mailbox *mailbox, struct match_posted *posted)
 {
     match_unpost(&mailbox->index, posted);
     mailbox_posted_free(mailbox, posted);
@@ -29,7 +29,7 @@ static void unpost(struct relay_mailbox *mailbox, struct relay_posted *posted)
 
 static int post(struct relay_mailbox *mailbox, const struct log_record *recv)
 {
-    struct relay_posted *posted = mailbox_posted_new(mailbox);
+    struct match_posted *posted = mailbox_posted_new(mailbox);
 
     if (!posted)
         return CW_ENOMEM;
@@ -79,7 +79,7 @@ static int receive_out(struct relay_mailbox *mailbox, const struct log_record *m
 static int cancel(struct relay_mailbox *mailbox, const struct log_record *cancel)
 {
     uint32_t req = (uint32_t)cancel->req;
-    struct relay_posted *posted =
+    struct match_posted *posted =
         match_find_request(&mailbox->index, req, cancel->tag, cancel->mask);
 
     if (!posted)
@@ -108,7 +108,7 @@ static int answer(struct relay_mailbox *mailbox, const struct log_record *answer
 
 /* It is here whole, and `posted` is its receive, or it is an active one: an event at once. */
 static void pass(struct relay_mailbox *mailbox, uint64_t tag, uint64_t total,
-                 struct relay_posted *posted, const uint8_t *at, struct relay_block *block)
+                 struct match_posted *posted, const uint8_t *at, struct relay_block *block)
 {
     struct cw_message header = {.tag = tag, .total = total};
     uint64_t size = total;
@@ -129,7 +129,7 @@ static void pass(struct relay_mailbox *mailbox, uint64_t tag, uint64_t total,
 
 /* It begins, and gets a record of its own, for as long as its bytes or its receive are to come. */
 static int begin(struct relay_mailbox *mailbox, const struct log_record *record,
-                 struct relay_posted *posted, struct relay_message **arriving)
+                 struct match_posted *posted, struct relay_message **arriving)
 {
     struct relay_message *message =
         message_new(&mailbox->shared->messages, mailbox->pool, record, !posted);
@@ -157,7 +157,7 @@ static int begin(struct relay_mailbox *mailbox, const struct log_record *record,
 }
 
 /* The receive of a MESSAGE; NULL: there is none yet, or it is an active one. */
-static struct relay_posted *posted_for(struct relay_mailbox *mailbox,
+static struct match_posted *posted_for(struct relay_mailbox *mailbox,
                                        const struct log_record *record)
 {
     return record->kind == CW_SEND_AM ? NULL : match_find_posted(&mailbox->index, record->tag);
@@ -166,7 +166,7 @@ static struct relay_posted *posted_for(struct relay_mailbox *mailbox,
 static int passed(struct relay_mailbox *mailbox, const struct log_record *record)
 {
     bool active = record->flags & CW_MESSAGE_ACTIVE;
-    struct relay_posted *posted = active ? NULL : match_find_posted(&mailbox->index, record->tag);
+    struct match_posted *posted = active ? NULL : match_find_posted(&mailbox->index, record->tag);
 
     if (!active && !posted)
         return CW_EPROTO;
@@ -219,7 +219,7 @@ int apply_act(struct relay_mailbox *mailbox, const struct log_record *record)
 
 /* All of it is here, and goes straight through. False: not so. */
 static bool pass_through(struct relay_conn *conn, const struct cw_send *send,
-                         struct relay_mailbox *mailbox, struct relay_posted *posted)
+                         struct relay_mailbox *mailbox, struct match_posted *posted)
 {
     const uint8_t *at = conn_input(conn);
 
@@ -241,7 +241,7 @@ void apply_send(struct relay_conn *conn, struct transfer *transfer, const struct
                                 .total = send->total};
     struct relay_rank *rank = job_rank(conn->job, send->dst);
     struct relay_mailbox *mailbox;
-    struct relay_posted *posted;
+    struct match_posted *posted;
 
     if (!rank) {
         conn_out_of_memory(conn, "making a mailbox");

@@ -21,7 +21,7 @@ void mailbox_shared_fini(struct mailbox_shared *shared)
     store_fini(&shared->store);
     message_cache_fini(&shared->messages);
     while (shared->free_posted) {
-        struct relay_posted *posted = shared->free_posted;
+        struct match_posted *posted = shared->free_posted;
 
         shared->free_posted = posted->next_free;
         relay_pool_free(pool, posted, sizeof(*posted));
@@ -40,10 +40,10 @@ void mailbox_init(struct relay_mailbox *mailbox, struct mailbox_shared *shared,
 /* --- receives and messages that are kept ---------------------------------------------------------
  */
 
-struct relay_posted *mailbox_posted_new(struct relay_mailbox *mailbox)
+struct match_posted *mailbox_posted_new(struct relay_mailbox *mailbox)
 {
     struct mailbox_shared *shared = mailbox->shared;
-    struct relay_posted *posted = shared->free_posted;
+    struct match_posted *posted = shared->free_posted;
 
     if (!posted)
         return relay_pool_alloc(mailbox->pool, sizeof(*posted));
@@ -53,7 +53,7 @@ struct relay_posted *mailbox_posted_new(struct relay_mailbox *mailbox)
     return posted;
 }
 
-void mailbox_posted_free(struct relay_mailbox *mailbox, struct relay_posted *posted)
+void mailbox_posted_free(struct relay_mailbox *mailbox, struct match_posted *posted)
 {
     struct mailbox_shared *shared = mailbox->shared;
 
@@ -554,7 +554,7 @@ static void drop(struct relay_mailbox *mailbox, struct relay_message *message)
     mailbox_message_free(mailbox, message);
 }
 
-static void release_posted(void *mailbox, struct relay_posted *posted)
+static void release_posted(void *mailbox, struct match_posted *posted)
 {
     mailbox_posted_free(mailbox, posted);
 }

@@ -13,7 +13,7 @@
 struct mailbox_shared {
     struct owed_copies copies;
     struct message_cache messages;
-    struct relay_posted *free_posted;
+    struct match_posted *free_posted;
     uint32_t free_posted_count;
     struct log_store store;
     LIST_HEAD(, relay_mailbox) unlogged; /* whose log could not be kept: nobody has been told yet */
@@ -139,8 +139,8 @@ void mailbox_refuse_unlogged(struct relay_mailbox *mailbox, const char *why);
 struct relay_mailbox *mailbox_next_unlogged(struct mailbox_shared *shared);
 
 /* --- receives and messages */
-struct relay_posted *mailbox_posted_new(struct relay_mailbox *mailbox);
-void mailbox_posted_free(struct relay_mailbox *mailbox, struct relay_posted *posted);
+struct match_posted *mailbox_posted_new(struct relay_mailbox *mailbox);
+void mailbox_posted_free(struct relay_mailbox *mailbox, struct match_posted *posted);
 void mailbox_message_free(struct relay_mailbox *mailbox, struct relay_message *message);
 /* Nobody asked for this message yet. Returns 0 or CW_ENOMEM. */
 int mailbox_wait(struct relay_mailbox *mailbox, struct relay_message *message);

@@ -53,7 +53,7 @@ void recv_probe(struct relay_conn *conn, const uint8_t *body)
         return;
     }
     if (!match_takes(&mailbox->index, probe.mask)) {
-        conn_refuse(conn, CW_REFUSED_LIMIT, RECV_MASKS_REFUSED, RELAY_MATCH_CLASSES);
+        conn_refuse(conn, CW_REFUSED_LIMIT, RECV_MASKS_REFUSED, MATCH_CLASSES);
         return;
     }
     answer.clock = probe.clock;

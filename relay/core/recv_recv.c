@@ -9,7 +9,7 @@ void recv_recv(struct relay_conn *conn, const uint8_t *body)
 
     cw_recv_get(body, &recv);
     if (!match_takes(&mailbox->index, recv.mask)) {
-        conn_refuse(conn, CW_REFUSED_LIMIT, RECV_MASKS_REFUSED, RELAY_MATCH_CLASSES);
+        conn_refuse(conn, CW_REFUSED_LIMIT, RECV_MASKS_REFUSED, MATCH_CLASSES);
         return;
     }
     mailbox_act(mailbox, recv.clock);

@@ -93,7 +93,7 @@ static int append_messages(struct relay_mailbox *mailbox)
 static int append_posted(struct relay_mailbox *mailbox)
 {
     uint64_t count = match_posted_count(&mailbox->index);
-    struct relay_posted **all = relay_pool_alloc(mailbox->pool, (count + 1) * sizeof(*all));
+    struct match_posted **all = relay_pool_alloc(mailbox->pool, (count + 1) * sizeof(*all));
     int failed = CW_OK;
 
     if (!all)

@@ -290,7 +290,7 @@ TEST(cancel_too_late)
 /* Masks beyond those that are indexed are still matched, in order, and canceled. */
 static void tell_many_masks(void)
 {
-    for (uint32_t i = 8 - RELAY_MATCH_CLASSES; i < 8; i++)
+    for (uint32_t i = 8 - MATCH_CLASSES; i < 8; i++)
         say_recv_mask(r1, i, 1u << i, 1u << i, CODEC_ALL);
     say_cancel(r1, 6, 1 << 6, 1 << 6);
     fixture_forget(&f);
@@ -343,8 +343,8 @@ TEST(more_masks_than_there_are)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_start(&f, 3);
-    for (uint32_t i = 0; i < 3 * RELAY_MATCH_CLASSES; i++)
-        say_recv_mask(r1, i, 0, i % RELAY_MATCH_CLASSES, CODEC_ALL);
+    for (uint32_t i = 0; i < 3 * MATCH_CLASSES; i++)
+        say_recv_mask(r1, i, 0, i % MATCH_CLASSES, CODEC_ALL);
     say_probe(r1, 0, 0, false);
     expect_has(&f, "1 > PROBED");
     say_recv_mask(r1, 99, 0, UINT64_MAX - 1, CODEC_ALL);

@@ -21,11 +21,11 @@ struct model {
     struct relay_memory memory;
     struct relay_pool pool;
     struct cw_relay_stats stats;
-    struct relay_posted posted[ITEMS]; /* storage */
+    struct match_posted posted[ITEMS]; /* storage */
     struct match_waiting waiting[ITEMS];
-    struct relay_posted *posted_in_order[ITEMS];
+    struct match_posted *posted_in_order[ITEMS];
     struct match_waiting *waiting_in_order[ITEMS];
-    struct relay_posted *posted_free[ITEMS];
+    struct match_posted *posted_free[ITEMS];
     struct match_waiting *waiting_free[ITEMS];
     uint32_t posted_count;
     uint32_t waiting_count;
@@ -47,7 +47,7 @@ static void start(void)
     }
 }
 
-static void count_release(void *ctx, struct relay_posted *posted)
+static void count_release(void *ctx, struct match_posted *posted)
 {
     (void)posted;
     ++*(uint32_t *)ctx;
@@ -67,7 +67,7 @@ static void finish(void)
 }
 
 /* --- the model -------------------------------------------------------------------------------- */
-static struct relay_posted *model_find_posted(uint64_t tag)
+static struct match_posted *model_find_posted(uint64_t tag)
 {
     for (uint32_t i = 0; i < m.posted_count; i++)
         if (((m.posted_in_order[i]->tag ^ tag) & m.posted_in_order[i]->mask) == 0)
@@ -85,7 +85,7 @@ static struct match_waiting *model_find_waiting(uint64_t tag, uint64_t mask)
 
 static void post(uint64_t tag, uint64_t mask)
 {
-    struct relay_posted *p;
+    struct match_posted *p;
 
     if (m.posted_count == ITEMS)
         return;
@@ -99,7 +99,7 @@ static void post(uint64_t tag, uint64_t mask)
 
 static void unpost(uint32_t at)
 {
-    struct relay_posted *p = m.posted_in_order[at];
+    struct match_posted *p = m.posted_in_order[at];
 
     match_unpost(&m.ix, p);
     m.posted_count--;
@@ -153,7 +153,7 @@ static uint64_t some_tag(void)
 
 static void find_request(uint32_t masks)
 {
-    const struct relay_posted *p = m.posted_count ? m.posted_in_order[below(m.posted_count)] : NULL;
+    const struct match_posted *p = m.posted_count ? m.posted_in_order[below(m.posted_count)] : NULL;
 
     if (p)
         CU_ASSERT_PTR_EQUAL(match_find_request(&m.ix, p->req, p->tag, p->mask), p);
@@ -211,13 +211,13 @@ static void against_the_model(uint32_t masks)
 
 TEST(few_masks_against_the_model)
 {
-    against_the_model(RELAY_MATCH_CLASSES);
+    against_the_model(MATCH_CLASSES);
 }
 
 TEST(many_masks_against_the_model)
 {
-    against_the_model(RELAY_MATCH_CLASSES + 1);
-    against_the_model(4 * RELAY_MATCH_CLASSES);
+    against_the_model(MATCH_CLASSES + 1);
+    against_the_model(4 * MATCH_CLASSES);
 }
 
 /* Every allocation fails once: what was asked for did not happen, and all else still works. */
@@ -228,11 +228,11 @@ TEST(without_memory)
         start();
         for (int i = 0; i < 300; i++) {
             uint64_t tag = some_tag();
-            struct relay_posted *p = m.posted_free[m.posted_count];
+            struct match_posted *p = m.posted_free[m.posted_count];
             struct match_waiting *w = m.waiting_free[m.waiting_count];
 
             m.memory.memory_max = m.stats.memory_now + below(3) * 100;
-            *p = (struct relay_posted){.tag = tag, .mask = some_mask(9), .req = m.requests++};
+            *p = (struct match_posted){.tag = tag, .mask = some_mask(9), .req = m.requests++};
             *w = (struct match_waiting){.tag = tag};
             if (below(2) && match_post(&m.ix, p) == CW_OK)
                 m.posted_in_order[m.posted_count++] = p;
@@ -298,7 +298,7 @@ static uint64_t messages_in_reverse(uint32_t count)
 
 static uint64_t receives_in_reverse(uint32_t count)
 {
-    struct relay_posted *of = calloc(count, sizeof(*of));
+    struct match_posted *of = calloc(count, sizeof(*of));
     uint64_t from = cpu_ns();
     bool right = true;
 
