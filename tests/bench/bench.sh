@@ -4,12 +4,12 @@
 # (engines.sh) compare Causeway with itself. Ends with code 1 when something could not be measured.
 #
 # Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (all by default; those of hosts need
-# root); more in recovery.sh, engines.sh, programs.sh, log_disk.sh, hosts.sh
+# root); more in recovery.sh, engines.sh, programs.sh, channel.sh, log_disk.sh, hosts.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 RUNS=${RUNS:-5}
 IDLE_SECONDS=${IDLE_SECONDS:-60}
-SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling idle memory unexpected sessions log_cost clock_cost
+SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling channel idle memory unexpected sessions log_cost clock_cost
   log_memory log_disk log_safety relay_back sync_rate replay_speed kill_to_live solver_kills images images_solver
   images_kills images_flat idle_crowd burst engine_log sites_crossings
   $( ((EUID)) || echo sites_time hosts_net hosts_lost hosts_cut hosts_start tunnels grid_net grid_solver grid_third grid_cuts
@@ -32,6 +32,8 @@ ending() {
 . tests/bench/engines.sh
 # shellcheck source=tests/bench/programs.sh
 . tests/bench/programs.sh
+# shellcheck source=tests/bench/channel.sh
+. tests/bench/channel.sh
 # shellcheck source=tests/bench/sessions.sh
 . tests/bench/sessions.sh
 # shellcheck source=tests/bench/log_disk.sh

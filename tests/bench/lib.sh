@@ -185,12 +185,17 @@ take_turns() {
   done
 }
 
-# the seconds that a command took, into $took
+# The seconds that a command took, into $took, and those of processors that its processes had, into $cpu: of all that
+# were waited for
 timed() {
   local start=$EPOCHREALTIME status
+  times >"$dir/times"
   "$@"
   status=$?
   took=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')
+  times >>"$dir/times"
+  # shellcheck disable=SC2034 # for the caller
+  cpu=$(awk -F'[ms ]+' 'NR % 2 == 0 { sum = 60 * ($1 + $3) + $2 + $4 - sum } END { print sum }' "$dir/times")
   return "$status"
 }
 

@@ -17,12 +17,13 @@ scalapack_tests=/usr/lib/$(uname -m)-linux-gnu/scalapack/mpich-tests
 
 # program_run MODE RANKS COMMAND...: in a copy of $dir/input, its output in $dir/out
 program_run() {
-  local mode=$1 run=ours
+  local mode=$1 run=ours log_options=${log_options-}
   shift
   case $mode in
   tcp) run=stock ;;
   shm) run=stock_shm ;;
   with) run=logged ;;
+  channel) run=logged log_options=$CHANNEL_OPTIONS ;;
   esac
   rm -rf "$dir/work" "$dir/stats"
   cp -r "$dir/input" "$dir/work"
@@ -34,10 +35,11 @@ program_run() {
 }
 
 # Appends "KEY.MODE SECONDS" to the samples, KEY.MODE.KIND where the program times several kinds. WHAT its time is:
-# printed, by itself as "KIND SECONDS", or whole, with start and end. A run that fails or is not done in time is
+# printed, by itself as "KIND SECONDS", or whole, with start and end. KEY.MODE.cpu is the processor time of all
+# processes. A run that fails or is not done in time is
 # told; neither it nor one that took half of that time is repeated. program_once MODE KEY WHAT RANKS COMMAND...
 program_once() {
-  local run=$2.$1 mode=$1 what=$3 took status
+  local run=$2.$1 mode=$1 what=$3 took cpu status
   shift 3
   grep -qsxF "$run" "$dir/failed" "$dir/late" && return
   timed program_run "$mode" "$@"
@@ -49,6 +51,7 @@ program_once() {
   elif ((status == 0)); then
     echo "$run $took" >>"$dir/program"
   fi
+  ((status)) || echo "$run.cpu $cpu" >>"$dir/program"
   case $status in
   0) ((2 * ${took%.*} < PROGRAM_SECONDS)) || echo "$run" >>"$dir/late" ;;
   124 | 137)
@@ -66,7 +69,7 @@ program_once() {
 program_cell() {
   local sample=$1${2:+.$2}
   if sampled "$dir/program" "$sample"; then
-    printf %.4f "$(median "$sample" "$dir/program")"
+    printf "%.${CELL_DIGITS:-4}f" "$(median "$sample" "$dir/program")"
   elif grep -qsxF "$1" "$dir/late"; then
     printf 'not in %d' "$PROGRAM_SECONDS"
   else
@@ -101,7 +104,7 @@ program() {
   shift 3
   for ranks in $PROGRAM_RANKS; do
     take_turns "$RUNS" "$PROGRAM_MODES" program_once "${name// /_}.$ranks" "$what" "$ranks" "$@"
-    program_row "$name" "$ranks" "${name// /_}.$ranks" "$goal"
+    "${PROGRAM_ROW:-program_row}" "$name" "$ranks" "${name// /_}.$ranks" "$goal"
   done
 }
 
