@@ -501,9 +501,9 @@ static void make_room(struct service *service)
 
     if (!s)
         return;
-    if (s->guest)
-        guest_abandon(s->guest);
-    finish(s);
+    if (guest_closes(s->guest))
+        guest_abandon(s->guest); /* it does not read why */
+    refuse_and_finish(s, CW_REFUSED_LIMIT, CW_STRANGER_GOES);
 }
 
 void service_enter(struct service *service, int fd)

@@ -84,6 +84,12 @@ static int check_challenge(const struct cw_header *header, const uint8_t *body,
     return CW_OK;
 }
 
+/* Who is busy or full may be tried again. */
+static int code_of_refusal(uint32_t code)
+{
+    return code == CW_REFUSED_BUSY ? CW_EBUSY : code == CW_REFUSED_LIMIT ? CW_ELIMIT : CW_EAUTH;
+}
+
 static int check_welcome(const struct cw_header *header, const uint8_t *body,
                          const struct cw_hello *hello, const struct cw_challenge *challenge,
                          const uint8_t *key, struct cw_welcome *welcome, struct cw_err *err)
@@ -92,8 +98,7 @@ static int check_welcome(const struct cw_header *header, const uint8_t *body,
     uint8_t mac[CW_MAC_SIZE];
 
     if (header->type == CW_FRAME_REFUSED && cw_notice_get(body, header->length, &refused))
-        return cw_err_set(err, refused.code == CW_REFUSED_BUSY ? CW_EBUSY : CW_EAUTH,
-                          "it refuses: %s", refused.text);
+        return cw_err_set(err, code_of_refusal(refused.code), "it refuses: %s", refused.text);
     if (header->type != CW_FRAME_WELCOME || !cw_welcome_get(body, welcome))
         return cw_err_set(err, CW_EPROTO, "expected WELCOME, got %s", cw_frame_name(header->type));
     cw_cred_mac_welcome(mac, key, welcome, hello, challenge->nonce);

@@ -10,6 +10,10 @@
 
 #define CW_STRANGERS_MAX 1024u        /* at a time */
 #define CW_STRANGER_NS 10000000000ull /* until HELLO has come */
+/* What the one that has to go is told, with LIMIT. */
+#define CW_STRANGER_GOES                                                                           \
+    "too many connections have not said who they are, and this one has had the most time; try "    \
+    "again"
 
 /* Those that there are, the first that came first. */
 TAILQ_HEAD(cw_stranger_list, cw_stranger);

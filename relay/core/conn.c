@@ -483,8 +483,6 @@ void conn_make_room(struct conn_set *set, uint32_t ranks)
     if (first->state == CONN_CLOSING)
         conn_discard(first); /* it does not read why */
     else
-        conn_refuse(first, CW_REFUSED_LIMIT,
-                    "too many connections have not said who they are, and this one has had the "
-                    "most time; try again");
+        conn_refuse(first, CW_REFUSED_LIMIT, "%s", CW_STRANGER_GOES);
     conn_ready(first);
 }

@@ -22,6 +22,7 @@ enum trouble {
     CHANGED_ON_WAY, /* the WELCOME */
     REFUSES,
     IS_BUSY,
+    IS_FULL,
     CLOSES,
     IS_SILENT,
 };
@@ -97,6 +98,8 @@ static void *relay_main(void *arg)
         refuse(&numbers, CW_REFUSED_JOB);
     else if (relay.trouble == IS_BUSY)
         refuse(&numbers, CW_REFUSED_BUSY);
+    else if (relay.trouble == IS_FULL)
+        refuse(&numbers, CW_REFUSED_LIMIT);
     else if (relay.trouble == IS_SILENT)
         (void)!read(relay.fd, &more, 1);
     else if (relay.trouble != CLOSES)
@@ -176,6 +179,7 @@ TEST(what_can_be_tried_again)
 {
     CU_ASSERT_EQUAL(shake(true, IS_BUSY), CW_EBUSY);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "for a reason"));
+    CU_ASSERT_EQUAL(shake(true, IS_FULL), CW_ELIMIT);
     CU_ASSERT_EQUAL(shake(true, CLOSES), CW_ECLOSED);
     CU_ASSERT_EQUAL(shake(true, IS_SILENT), CW_ETIME);
 }
