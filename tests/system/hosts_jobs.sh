@@ -328,6 +328,47 @@ dispatcher_killed() {
   run "${causeway[@]}" run true # which removes the directory of the other one
 }
 
+# of_own_node OPTION...: a job with images on other hosts; the node of this machine is killed, or stopped by $signal
+of_own_node() {
+  local node
+  on node1:2,node2:2 "$@" --host-timeout 2s --ckpt-every 300ms -n 4 \
+    "$root/build/programs/actor" init "ring_until=$work/go" finalize
+  start "${job_command[@]}"
+  await_true "images of rank 3" event_is_there image_stored 3
+  node=$(pgrep -P "$pid" -f 'node --here')
+  kill "-${signal-KILL}" "$node"
+  await_true "that to be told" grep -Eq "^causeway: the node of this machine \(causeway node, pid $node\): ${why-the connection was closed}; it is lost$" "$tmp/err"
+}
+
+# The ranks and their relays are on other hosts, and so is the checkpoint server with --ckptsrv: all go on.
+own_node() {
+  of_own_node "$@"
+  await_true "the node to be back" event_is_there host_back
+  touch "$work/go"
+  finish
+  expect_code 0
+  [[ $(event rank_down) = 0 ]] || wrong "a rank was restarted"
+  nothing_stays 1 2 3
+}
+
+own_node_with_images() {
+  own_node
+  grep -q 'no more images are taken: host localhost: it is lost, and with it the job.s own checkpoint server' "$tmp/err" ||
+    wrong "nobody says that there are no more images"
+}
+
+own_node_with_relay() {
+  of_own_node --relay-at cluster
+  finish
+  expect_code 1
+  grep -Eq '^causeway: relay unix:.*/relay: host localhost: it is lost$' "$tmp/err" || wrong "nobody says that the relay is lost"
+  nothing_stays 1 2
+}
+
+own_node_stopped() {
+  signal=STOP why='nothing was heard of it for [2-9]\.[0-9] s \(--host-timeout\)' own_node --ckptsrv node3
+}
+
 interrupted() {
   on "$three" -n 4 "$solver" 300 400000 1000
   start "${job_command[@]}"
@@ -433,6 +474,10 @@ t "sshd is killed" sshd_killed
 t "sshd is killed, one relay" sshd_killed --relay-at cluster
 t "watchers are killed" watchers_killed
 t "the dispatcher is killed" dispatcher_killed
+t "the node of this machine is killed, with the checkpoint server" own_node_with_images
+t "... with nothing that the ranks need" own_node --ckptsrv node3
+t "... with the relay" own_node_with_relay
+t "the node of this machine is stopped" own_node_stopped
 t "the job is interrupted" interrupted
 t "a host that cannot be reached" refused 'No route|timed out' absent
 t "a name without a host" refused 'resolve' unknown.invalid
