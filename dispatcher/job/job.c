@@ -17,16 +17,14 @@ void job_init(struct job *job, const struct job_config *config, struct job_rank 
 
 void job_place(struct job *job, struct job_slot *slot, uint32_t slots, const uint32_t *rank_slot)
 {
-    job->slot = slot;
-    job->slots = slots;
+    job->slots = (struct job_slots){slot, slots, job->config.any_site};
     for (uint32_t i = 0; i < job->config.ranks; i++) {
         struct job_rank *r = &job->rank[i];
 
         r->slot = rank_slot ? rank_slot[i] : i;
         assert(r->slot < slots);
         slot[r->slot].ranks++;
-        r->site = slot[r->slot].site;
-        r->cut_site = JOB_NO_SITE;
+        r->search = (struct slot_search){.site = slot[r->slot].site, .cut_site = JOB_NO_SITE};
     }
 }
 
@@ -170,103 +168,17 @@ static void check_missing(struct job *job, uint64_t now_ns)
 
 /* --- slots --- */
 
-static bool occupy(struct job *job, struct job_rank *r, uint32_t slot)
-{
-    job->slot[slot].ranks++;
-    r->slot = slot;
-    return true;
-}
-
-static void release(struct job *job, const struct job_rank *r)
-{
-    assert(job->slot[r->slot].ranks > 0);
-    job->slot[r->slot].ranks--;
-}
-
-enum { OF_HOST, OF_SITE, OF_OTHERS, ROUNDS };
-
-/* How far from where it was: which round of tries it is for. A site from where it lost its relay,
- * which may be out of reach from there, comes after all others. */
-static uint32_t distance(const struct job_rank *r, const struct job_slot *slot)
-{
-    uint32_t last = slot->site == r->cut_site ? ROUNDS : 0;
-
-    if (slot->host == r->host)
-        return last + OF_HOST;
-    return last + (slot->site == r->site ? OF_SITE : OF_OTHERS);
-}
-
-static uint32_t rounds_of(const struct job *job, const struct job_rank *r)
-{
-    if (!job->config.any_site)
-        return OF_SITE + 1;
-    return r->cut_site == JOB_NO_SITE ? ROUNDS : 2 * ROUNDS;
-}
-
-/* The one with the fewest ranks, of those that ranks may share. */
-static bool share_slot(struct job *job, struct job_rank *r, uint32_t rounds)
-{
-    const struct job_slot *best = NULL;
-
-    for (uint32_t i = 0; i < job->slots; i++) {
-        const struct job_slot *s =
-            &job->slot[(uint32_t)(((uint64_t)r->slot_first + i) % job->slots)];
-
-        if (!s->away && s->ranks > 0 && s->ranks < s->ranks_max && distance(r, s) < rounds &&
-            (!best || s->ranks < best->ranks))
-            best = s;
-    }
-    return best && occupy(job, r, (uint32_t)(best - job->slot));
-}
-
-/* The next free one from r->slot_first on, first of the host where it was, then of its site, then
- * of the others; each is tried once. After them one that is shared. */
-static bool take_slot(struct job *job, struct job_rank *r)
-{
-    uint64_t slots = job->slots;
-    uint32_t rounds = rounds_of(job, r);
-
-    while (r->slots_tried < rounds * slots) {
-        uint64_t round = r->slots_tried / slots;
-        uint32_t slot = (uint32_t)((r->slot_first + r->slots_tried++) % slots);
-        const struct job_slot *s = &job->slot[slot];
-
-        if (!s->away && s->ranks == 0 && distance(r, s) == round)
-            return occupy(job, r, slot);
-    }
-    return r->slots_tried++ == rounds * slots && share_slot(job, r, rounds);
-}
-
-static void fail_without_slot(struct job *job, uint32_t rank, const char *lost, uint64_t now_ns)
-{
-    const struct job_rank *r = &job->rank[rank];
-    uint32_t away = 0;
-    bool elsewhere = false;
-
-    for (uint32_t i = 0; i < job->slots; i++) {
-        away += job->slot[i].away;
-        elsewhere |= job->slot[i].site != r->site;
-    }
-    job_fail(
-        job, r->exit_code ? r->exit_code : 1, now_ns,
-        "rank %u (%s) %s%s%s, and there is no free slot for it: %u of %u slots are on lost hosts; "
-        "give more hosts, as --spares, or let ranks share slots with --oversubscribe%s",
-        rank, r->program, r->why, r->why[0] && lost[0] ? ", " : "", lost, away, job->slots,
-        elsewhere && !job->config.any_site ? ", or restart at other sites with --restart-at grid"
-                                           : "");
-}
-
 /* What a hung process holds may be a host that is out of reach: another slot comes first. */
 static void move(struct job *job, uint32_t rank, const char *lost, uint64_t now_ns)
 {
     struct job_rank *r = &job->rank[rank];
+    char why[CW_ERR_TEXT_MAX];
 
-    release(job, r);
-    r->host = job->slot[r->slot].host;
-    r->slot_first = r->slot + (r->remains == JOB_REMAINS_LEAVE);
-    r->slots_tried = 0;
-    if (!take_slot(job, r))
-        fail_without_slot(job, rank, lost, now_ns);
+    if (job_slots_move(&job->slots, &r->search, &r->slot, r->remains == JOB_REMAINS_LEAVE))
+        return;
+    job_slots_why_none(&job->slots, &r->search, why);
+    job_fail(job, r->exit_code ? r->exit_code : 1, now_ns, "rank %u (%s) %s%s%s, and %s", rank,
+             r->program, r->why, r->why[0] && lost[0] ? ", " : "", lost, why);
 }
 
 /* --- crashes and restarts --- */
@@ -372,7 +284,7 @@ static void crash_without_relay(struct job *job, uint32_t rank, enum job_remains
                                 uint64_t now_ns)
 {
     if (job->config.any_site)
-        job->rank[rank].cut_site = job->slot[job->rank[rank].slot].site;
+        job->rank[rank].search.cut_site = job->slots.slot[job->rank[rank].slot].site;
     crash(job, rank, remains, 1, now_ns);
 }
 
@@ -390,7 +302,7 @@ static void end_start(struct job *job, uint32_t rank)
 static uint64_t end_of_life_ns(const struct job *job, uint32_t rank)
 {
     const struct job_rank *r = &job->rank[rank];
-    bool counts = job_rank_restartable(job, rank) && !job->slot[r->slot].suspect;
+    bool counts = job_rank_restartable(job, rank) && !job->slots.slot[r->slot].suspect;
 
     return life_end_ns(&r->life, counts ? job->config.alive_timeout_ns : 0);
 }
@@ -413,7 +325,7 @@ void job_rank_started(struct job *job, uint32_t rank, uint64_t now_ns)
     r->to_repeat = 0;
     r->life = (struct life){.heard_ns = now_ns};
     due(job, end_of_life_ns(job, rank));
-    if (job->slot[r->slot].away) {
+    if (job->slots.slot[r->slot].away) {
         set_why(r, "was started on a host that is lost");
         crash(job, rank, JOB_REMAINS_LEAVE, 1, now_ns);
     }
@@ -426,12 +338,11 @@ void job_start_failed(struct job *job, uint32_t rank, int exit_code, uint64_t no
 
     assert(r->state == JOB_RANK_DOWN);
     end_start(job, rank);
-    if (r->incarnation == 0 && !job->slot[r->slot].away) {
+    if (r->incarnation == 0 && !job->slots.slot[r->slot].away) {
         job_fail(job, exit_code, now_ns, "%s", text);
         return;
     }
-    release(job, r);
-    if (take_slot(job, r)) {
+    if (job_slots_next(&job->slots, &r->search, &r->slot)) {
         r->start_ns = now_ns;
         r->start_again = true;
         due(job, now_ns);
@@ -440,7 +351,7 @@ void job_start_failed(struct job *job, uint32_t rank, int exit_code, uint64_t no
     job_fail(job, exit_code, now_ns,
              "rank %u %s, and incarnation %u of it could be started on no free slot (of %u): %s; "
              "is the program still where it was, and may more processes be started?",
-             rank, r->why[0] ? r->why : "was not started yet", r->incarnation + 1, job->slots,
+             rank, r->why[0] ? r->why : "was not started yet", r->incarnation + 1, job->slots.count,
              text);
 }
 
@@ -539,7 +450,7 @@ static void exited(struct job *job, uint32_t rank, int code, uint64_t now_ns)
     const struct job_rank *r = &job->rank[rank];
 
     set_state(job, rank, JOB_RANK_ENDED);
-    release(job, r);
+    job_slots_leave(&job->slots, r->slot);
     if (code != 0 && !r->called_finalize) {
         job_fail(job, code, now_ns, "rank %u (%s) exited with code %d%s", rank, r->program, code,
                  r->called_init ? " without calling MPI_Finalize" : "");
@@ -598,19 +509,12 @@ static void rank_without_host(struct job *job, uint32_t rank, const char *text, 
     }
 }
 
-/* BACK of one that is suspect says no more than that it is heard again: whether it can be used is
- * as before. Until ranks have places there is nobody that it could concern. */
+/* Until ranks have places there is nobody that it could concern. */
 static void host_life(struct job *job, const struct life_event *event, uint64_t now_ns)
 {
-    for (struct job_slot *slot = job->slot; slot < job->slot + job->slots; slot++) {
-        if (slot->host != event->host)
-            continue;
-        if (event->what == LIFE_DEAD || (event->what == LIFE_BACK && !slot->suspect))
-            slot->away = event->what == LIFE_DEAD;
-        slot->suspect = event->what == LIFE_SUSPECT;
-    }
-    for (uint32_t i = 0; job->slots && i < job->config.ranks; i++) {
-        if (job->slot[job->rank[i].slot].host != event->host)
+    job_slots_hear(&job->slots, event);
+    for (uint32_t i = 0; job->slots.count && i < job->config.ranks; i++) {
+        if (job->slots.slot[job->rank[i].slot].host != event->host)
             continue;
         if (event->what == LIFE_DEAD)
             rank_without_host(job, i, event->text, now_ns);
@@ -865,7 +769,7 @@ void job_rank_ended_before(struct job *job, uint32_t rank, bool used_mpi)
         return;
     r->called_init = r->called_finalize = used_mpi;
     set_state(job, rank, JOB_RANK_ENDED);
-    release(job, r);
+    job_slots_leave(&job->slots, r->slot);
     if (!used_mpi)
         count_without_init(job);
 }
@@ -881,7 +785,7 @@ const char *job_rank_condition(const struct job *job, uint32_t rank, uint64_t pe
         return "ended";
     if (r->state == JOB_RANK_DOWN)
         return r->incarnation ? "down" : "starting";
-    if (!job->slot[r->slot].suspect && now_ns > r->life.heard_ns + LIFE_PERIODS * period_ns)
+    if (!job->slots.slot[r->slot].suspect && now_ns > r->life.heard_ns + LIFE_PERIODS * period_ns)
         return "hung";
     if (!r->up)
         return "starting";

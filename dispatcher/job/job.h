@@ -8,10 +8,7 @@
 #define DISPATCHER_JOB_H
 
 #include "common/err.h"
-#include "dispatcher/job/liveness.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "dispatcher/job/slots.h"
 
 #define JOB_GRACE_NS 2000000000ull /* before ranks of a failed job that do not end are killed */
 #define JOB_SAME_NS 100000000ull   /* a signal that comes again so soon is the same one */
@@ -23,7 +20,6 @@
 #define JOB_RESTARTS_MAX 100 /* of a rank, unless the user says otherwise */
 #define JOB_EXIT_TIMEOUT 124 /* exit code of a job that ran out of time, as timeout(1) */
 #define JOB_NO_RANK UINT32_MAX
-#define JOB_NO_SITE UINT32_MAX
 
 enum job_rank_state {
     JOB_RANK_DOWN,      /* no process; one is to be started */
@@ -59,14 +55,10 @@ struct job_rank {
     uint64_t event;    /* ... which had taken all events up to this one */
     bool not_restored; /* ... and cannot: it ends, or has ended, without having done anything */
     uint32_t slot;
-    uint32_t site;        /* of its first slot */
-    uint32_t host;        /* that of the incarnation before, for the next one: */
-    uint32_t cut_site;    /* with any_site: from where it lost its relay last; or JOB_NO_SITE */
-    uint32_t slot_first;  /* of the slots to be tried ... */
-    uint64_t slots_tried; /* ... and how many were looked at */
-    bool up;              /* this incarnation has connected to its relay */
-    bool live;            /* ... and has nothing left to repeat */
-    uint64_t to_repeat;   /* events */
+    struct slot_search search; /* for the next one */
+    bool up;                   /* this incarnation has connected to its relay */
+    bool live;                 /* ... and has nothing left to repeat */
+    uint64_t to_repeat;        /* events */
     uint64_t up_ns;
     struct life life;     /* suspect: it lost its relay */
     bool told_lost;       /* it said so itself */
@@ -109,16 +101,6 @@ struct job_order {
     const char *why;          /* what happened to the incarnation before; borrowed */
 };
 
-/* A place for a process. */
-struct job_slot {
-    uint32_t host;
-    uint32_t site;      /* that the host is at */
-    uint32_t ranks_max; /* that may share it; 0 is as 1 */
-    uint32_t ranks;     /* that run there, or are to be started there */
-    bool away;          /* its host is lost */
-    bool suspect;       /* ... or may be: nothing is heard of it */
-};
-
 struct job_config {
     uint32_t ranks;
     bool recover;  /* restart crashed ranks; else a crash ends the job */
@@ -148,8 +130,7 @@ struct job {
     char relay_lost[CW_ERR_TEXT_MAX];
     uint64_t passed_on; /* signals that were passed on to the ranks, one bit each */
     struct job_rank *rank;
-    struct job_slot *slot;
-    uint32_t slots;
+    struct job_slots slots;
     uint64_t seen_ns; /* the last job_next */
     uint64_t due_ns;  /* when a rank may have something new; it and the next two are the scan's */
     uint64_t due_later_ns;

@@ -558,18 +558,12 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
 
 /* --- running --- */
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint64_t next_deadline(const struct driver *d)
 {
     uint64_t first = job_deadline_ns(&d->job);
+    uint64_t fault = d->job.ending ? UINT64_MAX : fault_plan_deadline_ns(&d->faults.plan);
 
-    if (d->job.ending)
-        return first;
-    return earlier(first, fault_plan_deadline_ns(&d->faults.plan));
+    return first < fault ? first : fault;
 }
 
 /* Ranks that have ended well stay ended, once what they printed is out. */

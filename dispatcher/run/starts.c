@@ -61,7 +61,7 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
 {
     const struct parts *parts = s->parts;
     const struct start *r = &s->rank[order->process.rank];
-    uint32_t host = s->job->slot[order->slot].host;
+    uint32_t host = s->job->slots.slot[order->slot].host;
     char address[CW_ADDRESS_MAX];
     struct cw_setup setup = {.process = order->process,
                              .ranks = parts->options->ranks,
@@ -114,8 +114,8 @@ static int launch(struct starts *s, const struct job_order *order, uint32_t imag
     }
     setup = setup_of(s, order);
     failed = remote_start(parts->remote, programs_of(&parts->programs, order->process.rank), &setup,
-                          s->job->slot[order->slot].host, reads ? rank_input_end(parts->input) : -1,
-                          image_fd, err);
+                          s->job->slots.slot[order->slot].host,
+                          reads ? rank_input_end(parts->input) : -1, image_fd, err);
     sodium_memzero(setup.key, sizeof(setup.key));
     sodium_memzero(setup.image_key, sizeof(setup.image_key));
     if (!failed && reads)

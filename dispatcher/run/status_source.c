@@ -44,7 +44,7 @@ static const char *host_of(const struct status_source *s, const struct job_rank 
 {
     const struct host_list *hosts = &s->config.options->hosts.list;
 
-    return hosts->count ? hosts->host[s->config.job->slot[r->slot].host].name : s->host;
+    return hosts->count ? hosts->host[s->config.job->slots.slot[r->slot].host].name : s->host;
 }
 
 static struct status_rank status_of(const struct status_source *s, uint32_t rank)

@@ -570,7 +570,7 @@ TEST(other_slots_are_tried)
     static const uint32_t expected[] = {1, 3, 4};
 
     start_recovering(&recovering);
-    job.slots = SLOTS;
+    job.slots.count = SLOTS;
     dies(1, SIGKILL, 1, 1);
     for (int i = 0; i < 3; i++) {
         CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
@@ -610,7 +610,7 @@ TEST(no_slot_is_left)
 TEST(hung_rank_moves)
 {
     start_recovering(&recovering);
-    job.slots = SLOTS;
+    job.slots.count = SLOTS;
     time_passes(1, NOW, NOW + TIMEOUT);
     CU_ASSERT_EQUAL(next_at(NOW + TIMEOUT), JOB_START);
     CU_ASSERT_EQUAL(order.slot, 3);
