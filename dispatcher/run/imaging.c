@@ -1,4 +1,5 @@
 #include "dispatcher/run/imaging.h"
+#include "dispatcher/run/image_words.h"
 #include "dispatcher/run/parts.h"
 #include "dispatcher/servers/image_dir.h"
 #include "dispatcher/servers/servers.h"
@@ -10,39 +11,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NAMES_SIZE 256 /* of the numbers of ranks in one line */
-
 struct rank_images {
     bool returned;  /* it was known to a dispatcher before us, and no image is newer */
     uint32_t taken; /* the last one that the rank has said it took */
-    enum {
-        RANK_QUIET,    /* nothing has failed */
-        RANK_UNTOLD,   /* there is no image of it, which was not told */
-        RANK_TOLD,     /* likewise, and it was */
-        RANK_HAS_IMAGE /* at any time */
-    } told;
 };
 
 struct imaging {
     struct parts *parts;
     struct job_log *log;
+    struct image_words words;
     const struct job *job;
     const struct imaging_events *events;
     void *ctx;
     uint32_t ranks;
     struct images core;
-    struct images_rank *core_ranks; /* owned */
-    struct rank_images *rank;       /* owned */
+    struct rank_images *rank; /* owned, as core.rank */
     struct servers *servers;
     char dir[PATH_MAX]; /* of our own server, once it was started */
     uint8_t mark[CW_MARK_SIZE];
-    struct loop_timer timer;             /* the core has something to be done */
-    struct loop_timer stats_timer;       /* logs are looked at */
-    struct loop_timer pause_timer;       /* rank 0 gets input again */
-    uint32_t causes[IMAGING_CAUSES_MAX]; /* hashes of those that were told */
-    uint32_t cause_count;
+    struct loop_timer timer;       /* the core has something to be done */
+    struct loop_timer stats_timer; /* logs are looked at */
+    struct loop_timer pause_timer; /* rank 0 gets input again */
     bool ending;
-    bool slowed_told; /* that images cannot come as often as the user said */
     bool in_memory_told;
     bool own_ended; /* our own server: that was told, ... */
     bool own_back;  /* ... and this, since it stored an image */
@@ -85,73 +75,6 @@ static void soon(struct imaging *im)
 
 /* --- what fails --- */
 
-/* Of a cause, without its figures: numbers of bytes are others each time. */
-static uint32_t hash_of(const char *text)
-{
-    uint32_t hash = 2166136261u;
-
-    for (; *text; text++)
-        if (*text < '0' || *text > '9')
-            hash = (hash ^ (uint8_t)*text) * 16777619u;
-    return hash;
-}
-
-/* Whether this cause was not told yet: each is told once. */
-static bool is_news(struct imaging *im, const char *why)
-{
-    uint32_t hash = hash_of(why);
-
-    for (uint32_t i = 0; i < im->cause_count; i++)
-        if (im->causes[i] == hash)
-            return false;
-    if (im->cause_count == IMAGING_CAUSES_MAX)
-        return false;
-    im->causes[im->cause_count++] = hash;
-    return true;
-}
-
-static void note_failure(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
-{
-    log_verbose(im->log, "rank %u: image %u is of no use: %s", rank, number, why);
-    job_events_write(&im->log->events, now_of(im), "image_failed", rank,
-                     job_number("image", number), job_text("cause", why));
-}
-
-/* An image was not taken or stored. */
-static void tell_failure(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
-{
-    struct rank_images *r = &im->rank[rank];
-
-    note_failure(im, rank, number, why);
-    if (r->told == RANK_QUIET)
-        r->told = RANK_UNTOLD;
-    if (im->ending || !is_news(im, why))
-        return;
-    if (r->told == RANK_UNTOLD)
-        r->told = RANK_TOLD;
-    log_notice(im->log, "rank %u: no image of it: %s; the job goes on, and keeps its log", rank,
-               why);
-}
-
-/* Of this rank, and all behind it with the same cause. */
-static void tell_untold(struct imaging *im, uint32_t first)
-{
-    uint32_t hash = hash_of(im->core.rank[first].why);
-    char names[NAMES_SIZE] = "";
-    size_t used = 0;
-
-    for (uint32_t rank = first; rank < im->ranks; rank++) {
-        if (im->rank[rank].told != RANK_UNTOLD || hash_of(im->core.rank[rank].why) != hash)
-            continue;
-        im->rank[rank].told = RANK_TOLD;
-        if (used < sizeof(names))
-            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%u", used ? ", " : "",
-                                     rank);
-    }
-    log_notice(im->log, "note: no image could be taken of rank %s%s either: %s", names,
-               used < sizeof(names) ? "" : " ...", im->core.rank[first].why);
-}
-
 /* Nobody can go on from this image. Says so, and what comes instead. */
 static void give_up(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
 {
@@ -164,7 +87,7 @@ static void give_up(struct imaging *im, uint32_t rank, uint32_t number, const ch
     if (images_choose(&im->core, rank, &other))
         snprintf(next, sizeof(next),
                  other ? "it starts from image %u" : "it starts from its beginning", other);
-    note_failure(im, rank, number, why);
+    image_words_useless(&im->words, rank, number, why);
     log_notice(im->log, "rank %u: image %u cannot be restored: %s; %s", rank, number, why, next);
 }
 
@@ -245,10 +168,10 @@ static void look_for_place(struct imaging *im, uint32_t rank, const struct image
         images_fail(&im->core, rank, image->number, NULL);
     } else if (missing && (im->rank[rank].taken >= image->number || now_of(im) >= until_ns)) {
         images_fail(&im->core, rank, image->number, missing);
-        tell_failure(im, rank, image->number, missing);
+        image_words_failed(&im->words, rank, image->number, missing);
     } else if (placed && (im->rank[rank].returned || keep_places(im, rank, image->number))) {
         images_placed(&im->core, rank, image->number);
-        im->rank[rank].told = RANK_HAS_IMAGE;
+        image_words_has_image(&im->words, rank);
     } else {
         loop_timer_hasten(&im->timer, now_of(im) + IMAGING_PLACE_NS);
     }
@@ -327,7 +250,7 @@ static void obey(struct imaging *im, enum images_action action, const struct ima
         servers_drop(im->servers, images_server_of(&im->core, rank), rank, order->number);
         break;
     case IMAGES_GIVE_UP:
-        tell_failure(im, rank, order->number, order->why);
+        image_words_failed(&im->words, rank, order->number, order->why);
         break;
     case IMAGES_FETCH:
         fetch(im, rank, order->number);
@@ -423,37 +346,6 @@ static void on_held_end(void *ctx, uint32_t server)
     soon(im);
 }
 
-/* The user asked for images more often than they can be had. Told once. */
-static void tell_slowed(struct imaging *im, uint32_t rank)
-{
-    const struct image_history *h = &im->core.rank[rank].history;
-    uint64_t asked_ns = im->parts->options->images.every_ns;
-    uint64_t every_ns = image_policy_every_ns(&im->core.config.policy, h);
-
-    if (!asked_ns || im->slowed_told || every_ns / IMAGING_SLOWED < asked_ns)
-        return;
-    im->slowed_told = true;
-    log_warning(im->log, now_of(im), rank, "images come less often than asked for", "");
-    log_notice(im->log,
-               "note: an image of rank %u took %.2g s: there will be one of each rank in %.2g s "
-               "rather than in %.2g s (--ckpt-every), for they may take half the time",
-               rank, (double)h->cost_ns / 1e9, (double)every_ns / 1e9, (double)asked_ns / 1e9);
-}
-
-static void tell_stored(struct imaging *im, const struct cw_stored *stored)
-{
-    const struct images_rank *r = &im->core.rank[stored->rank];
-    uint64_t took_ns = r->taken_ns && r->number == stored->number ? now_of(im) - r->taken_ns : 0;
-
-    log_verbose(im->log, "rank %u: image %u is stored (%.1f MiB, %.1f MiB of them new, %.3f s)",
-                stored->rank, stored->number, (double)stored->bytes / (1 << 20),
-                (double)stored->stored / (1 << 20), (double)took_ns / 1e9);
-    job_events_write(&im->log->events, now_of(im), "image_stored", stored->rank,
-                     job_number("incarnation", stored->incarnation),
-                     job_number("image", stored->number), job_number("bytes", stored->bytes),
-                     job_number("stored_bytes", stored->stored), job_seconds("seconds", took_ns));
-}
-
 /* What the rank has said of the image counts first. */
 static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored)
 {
@@ -466,9 +358,8 @@ static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored
     if (!images_stored(&im->core, stored, now_of(im)))
         return;
     im->own_ended = im->own_back = false;
-    tell_stored(im, stored);
+    image_words_stored(&im->words, stored);
     im->rank[stored->rank].returned = false;
-    tell_slowed(im, stored->rank);
     soon(im);
 }
 
@@ -572,13 +463,6 @@ void imaging_not_restored(struct imaging *im, uint32_t rank, const char *why, bo
 
 /* --- opening and closing --- */
 
-static void start_server(void *ctx, const char *listen, const uint8_t key[CW_KEY_SIZE])
-{
-    const struct imaging *im = ctx;
-
-    im->events->start_server(im->ctx, listen, key);
-}
-
 static int open_servers(struct imaging *im, struct cw_err *err)
 {
     const struct parts *p = im->parts;
@@ -594,8 +478,8 @@ static int open_servers(struct imaging *im, struct cw_err *err)
         .key_file = l->server_key_file,
         .socket_dir = is_far(im) ? NULL : nodes_facts(p->nodes, nodes_here(p->nodes))->dir,
         .host = p->host[0] ? p->host : NULL,
-        .start = start_server,
-        .start_ctx = im,
+        .start = im->events->start_server,
+        .start_ctx = im->ctx,
         .events = &servers_events,
         .ctx = im};
 
@@ -617,7 +501,7 @@ static void open_core(struct imaging *im)
 
     image_policy_set_room(&config.policy, relay_settings_log_memory(logs),
                           log_files_disk_bytes(logs), o->ranks);
-    images_init(&im->core, &config, im->core_ranks, loop_look(im->parts->loop));
+    images_init(&im->core, &config, im->core.rank, loop_look(im->parts->loop));
     loop_timer_add(im->parts->loop, &im->timer, on_time, im);
     loop_timer_add(im->parts->loop, &im->stats_timer, on_stats_time, im);
     loop_timer_add(im->parts->loop, &im->pause_timer, resume_input, im);
@@ -637,10 +521,11 @@ struct imaging *imaging_new(struct parts *p, const struct job *job,
         im->events = events;
         im->ctx = ctx;
         im->ranks = p->options->ranks;
-        im->core_ranks = calloc(im->ranks, sizeof(*im->core_ranks));
+        im->core.rank = calloc(im->ranks, sizeof(*im->core.rank));
         im->rank = calloc(im->ranks, sizeof(*im->rank));
     }
-    if (!im || !im->core_ranks || !im->rank) {
+    if (!im || image_words_open(&im->words, p->loop, im->log, &im->core, im->ranks) < 0 ||
+        !im->core.rank || !im->rank) {
         cw_err_set(err, CW_ENOMEM, "no memory for images of %u ranks", p->options->ranks);
         imaging_free(im);
         return NULL;
@@ -719,9 +604,7 @@ void imaging_end(struct imaging *im)
     if (!im || im->ending)
         return;
     im->ending = true;
-    for (uint32_t rank = 0; rank < im->ranks; rank++)
-        if (im->rank[rank].told == RANK_UNTOLD)
-            tell_untold(im, rank);
+    image_words_end(&im->words);
     loop_timer_set(&im->timer, LOOP_NEVER);
     loop_timer_set(&im->stats_timer, LOOP_NEVER);
 }
@@ -734,7 +617,8 @@ void imaging_free(struct imaging *im)
     loop_timer_remove(&im->stats_timer);
     loop_timer_remove(&im->pause_timer);
     servers_free(im->servers);
-    free(im->core_ranks);
+    image_words_close(&im->words);
+    free(im->core.rank);
     free(im->rank);
     free(im);
 }
@@ -867,7 +751,7 @@ static void ended(struct imaging *im, uint32_t rank, const struct cw_image_repor
     if (image->number && (!images_ended(&im->core, rank, image, why, now_of(im)) || image->stored))
         return;
     if (!image->number || !im->job->rank[rank].unlogged) /* who was told that needs no more */
-        tell_failure(im, rank, image->number, why);
+        image_words_failed(&im->words, rank, image->number, why);
 }
 
 void imaging_report(struct imaging *im, uint32_t rank, const struct cw_report *report)

@@ -16,8 +16,6 @@
 #define IMAGING_PLACE_NS                                                                           \
     100000000ull /* between two looks for the place of an image in the output */
 #define IMAGING_PAUSE_NS 200000000ull /* that rank 0 gets no input, so that it takes an image */
-#define IMAGING_SLOWED 2u /* times the time between two images that the user said: that is told */
-#define IMAGING_CAUSES_MAX 8u /* causes that are told on stderr; more are events */
 
 struct imaging;
 struct parts;
@@ -46,9 +44,7 @@ void imaging_replay(struct imaging *imaging, const struct job_state_record *reco
 void imaging_look_up(struct imaging *imaging);
 bool imaging_knows(const struct imaging *imaging, bool *failed);
 
-/* The job ends: no more are taken or fetched. Of ranks of which there was no image, and of which
- * nothing was told as their cause was that of others, the numbers are told: a line for each cause.
- */
+/* The job ends: no more are taken or fetched; what was not told of failures is. */
 void imaging_end(struct imaging *imaging);
 
 /* What the setup of a process on that host has of images; `is_near`: our own server stands there.
