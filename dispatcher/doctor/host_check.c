@@ -230,7 +230,7 @@ void host_check_begin(struct host_check *c)
 {
     struct cw_err err = {0};
 
-    if (start(c, NULL, &err) == CW_OK && !ssh_session_is_ours(&c->session)) {
+    if (start(c, NULL, &err) == CW_OK && !greeting_is_ours(&c->session.facts)) {
         tell_other_version(c, c->session.facts.version);
         return;
     }

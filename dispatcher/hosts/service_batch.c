@@ -81,7 +81,7 @@ static bool is_of_our_version(const struct unit *u, char why[BATCH_WHY_MAX])
 {
     const struct greeting_hello *facts = &u->session.facts;
 
-    if (ssh_session_is_ours(&u->session))
+    if (greeting_is_ours(&u->session.facts))
         return true;
     snprintf(why, BATCH_WHY_MAX,
              "Causeway %s is there (protocol %u), and here is Causeway %s (protocol %u); install "

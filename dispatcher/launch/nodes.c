@@ -1,9 +1,9 @@
 #include "dispatcher/launch/nodes.h"
 #include "common/secret.h"
+#include "dispatcher/launch/node_commands.h"
 #include "dispatcher/wire/wire.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* A way to a node: a launcher's process, and the connection that it leads to. */
 struct way {
@@ -54,8 +53,7 @@ struct node {
 struct nodes {
     struct nodes_config config;
     uint32_t count; /* of nodes that are to be there */
-    char causeway[PATH_MAX];
-    char own_host[HOST_NAME_MAX + 1];
+    struct node_commands commands;
     struct node *node;            /* owned */
     uint8_t (*keys)[CW_KEY_SIZE]; /* of sessions; of cw_secret_alloc */
     struct {
@@ -81,7 +79,7 @@ static uint64_t now_of(const struct nodes *nodes)
 
 static const char *name_of(const struct node *n)
 {
-    return n->here ? "localhost" : n->of->config.hosts->host[n->host].name;
+    return node_commands_name(&n->of->commands, n->host);
 }
 
 /* --- its end --- */
@@ -228,7 +226,7 @@ static int take_hello(struct node *n, const uint8_t *body, size_t size, struct c
 
     if (!greeting_get_hello(body, size, &n->facts))
         return cw_err_set(err, CW_EPROTO, "its node answers something that makes no sense");
-    if (n->facts.protocol != GREETING_PROTOCOL || strcmp(n->facts.version, CAUSEWAY_VERSION) != 0)
+    if (!greeting_is_ours(&n->facts))
         return cw_err_set(err, CW_EINVAL,
                           "it has Causeway %s (nodes' protocol %u), and here is Causeway %s "
                           "(protocol %u): install the same version on all hosts",
@@ -305,18 +303,6 @@ static long on_greeting(void *ctx, const uint8_t *bytes, size_t size, struct cw_
 
 /* --- connections --- */
 
-static const char *node_program(const struct node *n)
-{
-    const char *own = n->here ? n->of->config.own : n->of->config.hosts->host[n->host].causeway;
-
-    return own ? own : n->of->causeway;
-}
-
-static const char *launcher_of(const struct node *n)
-{
-    return n->here ? "ssh" : n->of->config.launcher;
-}
-
 /* The launcher has more to say than that its connection ended: it is given time for that. */
 static void explain_later(struct node *n, const struct cw_err *err)
 {
@@ -350,6 +336,7 @@ static bool try_again(struct node *n)
 
 static void explain(struct node *n)
 {
+    const char *launcher = node_commands_launcher(&n->of->commands, n->host);
     char said[CW_ERR_TEXT_MAX / 2];
     char noise[MARKER_NOISE_KEPT + 1];
     struct cw_err err;
@@ -359,9 +346,9 @@ static void explain(struct node *n)
     node_child_why(&n->now->child, said, sizeof(said));
     marker_noise(&n->now->greeting.marker, noise, sizeof(noise));
     cw_err_set(&err, CW_ESYS, "no node could be started by %s: %s%s%s%s; try: %s %s %s --version",
-               launcher_of(n), said[0] ? said : n->why.text,
+               launcher, said[0] ? said : n->why.text,
                noise[0] ? " (on its standard output came: \"" : "", noise, noise[0] ? "\")" : "",
-               launcher_of(n), name_of(n), node_program(n));
+               launcher, name_of(n), node_commands_causeway(&n->of->commands, n->host));
     fail(n, &err);
 }
 
@@ -440,29 +427,11 @@ static int connect_by(struct way *way, struct cw_err *err)
 {
     static struct launch_command command;
     const struct node *n = way->of;
-    const struct nodes *nodes = n->of;
-    uint64_t connect_s = nodes->config.timeout_ns / 1000000000 + 1;
-    const char *first[] = {"node", NULL};
-    const char *again[] = {"node", "--attach", n->facts.dir, NULL};
-    char kept[64];
-    const char *here[] = {"node", "--here", kept, NULL};
-    struct launch_command_config config = {.launcher = launcher_of(n),
-                                           .args = nodes->config.launcher_args,
-                                           .host = name_of(n),
-                                           .own_host = nodes->own_host,
-                                           .causeway = node_program(n),
-                                           .words = n->mux ? again : first};
+    const char *attach = n->mux ? n->facts.dir : NULL;
     int in_fd, out_fd;
 
-    snprintf(kept, sizeof(kept), "%d,%d,%d", nodes->config.kept_fds[0], nodes->config.kept_fds[1],
-             nodes->config.kept_fds[2]);
-    if (n->here)
-        config.words = here;
-    config.connect_s = NODES_CONNECT_MAX_S;
-    if (n->mux && connect_s < config.connect_s)
-        config.connect_s = (uint32_t)connect_s;
     greeting_init(&way->greeting, true);
-    if (launch_command_make(&command, &config, err) < 0 ||
+    if (node_commands_make(&n->of->commands, n->host, attach, &command, err) < 0 ||
         node_child_start(&way->child, &command, &in_fd, &out_fd, err) < 0)
         return err->code;
     return wire_open(&way->wire, out_fd, in_fd, err);
@@ -633,7 +602,6 @@ struct nodes *nodes_new(const struct nodes_config *config, struct cw_err *err)
 {
     uint32_t count = config->hosts->count + 1;
     struct nodes *nodes = calloc(1, sizeof(*nodes));
-    ssize_t n;
 
     if (nodes) {
         nodes->config = *config;
@@ -650,11 +618,7 @@ struct nodes *nodes_new(const struct nodes_config *config, struct cw_err *err)
         cw_err_set(err, CW_ENOMEM, "no memory for %u hosts", count);
         return NULL;
     }
-    n = readlink("/proc/self/exe", nodes->causeway, sizeof(nodes->causeway) - 1);
-    nodes->causeway[n > 0 ? n : 0] = '\0';
-    if (config->causeway)
-        snprintf(nodes->causeway, sizeof(nodes->causeway), "%s", config->causeway);
-    gethostname(nodes->own_host, sizeof(nodes->own_host) - 1);
+    node_commands_init(&nodes->commands, &nodes->config);
     nodes->period_ns = nodes->config.timeout_ns / NODES_PERIODS;
     if (nodes->period_ns > NODES_PERIOD_MAX_NS)
         nodes->period_ns = NODES_PERIOD_MAX_NS;
@@ -776,11 +740,6 @@ bool nodes_child_ended(struct nodes *nodes, pid_t pid, int status)
 }
 
 /* --- what is told to them --- */
-
-bool nodes_is_there(const struct nodes *nodes, uint32_t host)
-{
-    return nodes->node[host].mux;
-}
 
 struct mux *nodes_mux(struct nodes *nodes, uint32_t host)
 {

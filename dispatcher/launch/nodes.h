@@ -105,9 +105,7 @@ void nodes_end(struct nodes *nodes);
 bool nodes_child_ended(struct nodes *nodes, pid_t pid, int status);
 bool nodes_has_child(const struct nodes *nodes, pid_t pid);
 
-/* Whether frames can be put into the session: the host is there, maybe suspended. */
-bool nodes_is_there(const struct nodes *nodes, uint32_t host);
-/* Its session; NULL: it is not there. */
+/* The session with a host that is there, maybe suspended; NULL: it is not. */
 struct mux *nodes_mux(struct nodes *nodes, uint32_t host);
 /* Errors: CW_ECLOSED: the host is not there; as of mux_send. */
 int nodes_tell(struct nodes *nodes, uint32_t host, uint32_t type, const void *body, size_t size,

@@ -499,7 +499,7 @@ int remote_start(struct remote *r, const struct launch_program *program, struct 
     err->code = CW_OK;
     if (!p)
         cw_err_set(err, CW_ENOMEM, "no memory");
-    else if (!nodes_is_there(r->config.nodes, host))
+    else if (!nodes_mux(r->config.nodes, host))
         cw_err_set(err, CW_ECLOSED, "host %s is lost", nodes_name(r->config.nodes, host));
     else if (open_ends(p, stdin_fd, image_fd, err) == CW_OK)
         tell_start(p, setup, err);

@@ -206,7 +206,7 @@ static void tell(struct transfer *t)
     struct cw_err err;
 
     err.code = CW_OK;
-    if (!nodes_is_there(t->of->nodes, t->host))
+    if (!nodes_mux(t->of->nodes, t->host))
         return;
     if (nodes_tell(t->of->nodes, t->host, NODE_STAGE, body, node_stage_put(body, &order), &err) < 0)
         fail(t, &err);

@@ -170,6 +170,11 @@ bool greeting_get_refused(const uint8_t *body, size_t size, char why[GREETING_TE
 
 /* --- what comes --- */
 
+bool greeting_is_ours(const struct greeting_hello *v)
+{
+    return v->protocol == GREETING_PROTOCOL && strcmp(v->version, CAUSEWAY_VERSION) == 0;
+}
+
 void greeting_init(struct greeting *g, bool magic)
 {
     *g = (struct greeting){.magic = magic};

@@ -72,6 +72,9 @@ bool greeting_get_hello(const uint8_t *body, size_t size, struct greeting_hello 
 bool greeting_get_attached(const uint8_t *body, size_t size, struct greeting_attached *v);
 bool greeting_get_refused(const uint8_t *body, size_t size, char why[GREETING_TEXT_MAX + 1]);
 
+/* Whether it has our version. Of others nothing can be asked. */
+bool greeting_is_ours(const struct greeting_hello *v);
+
 /* What comes, piece by piece. */
 struct greeting {
     bool magic; /* is still to come */

@@ -54,7 +54,7 @@ static long on_greeting(void *ctx, const uint8_t *bytes, size_t size, struct cw_
         !greeting_get_hello(s->greeting.bytes + GREETING_HEADER, body_size, &s->facts))
         return cw_err_set(err, CW_EPROTO, "it greets with something that makes no sense");
     s->greeted = true;
-    if (!ssh_session_is_ours(s))
+    if (!greeting_is_ours(&s->facts))
         return used;
     if (mux_connect(s->mux, 0, err) < 0)
         return err->code;
@@ -72,12 +72,6 @@ static void on_broke(void *ctx, const struct cw_err *err)
 }
 
 static const struct wire_ops wire_ops = {on_greeting, on_broke};
-
-bool ssh_session_is_ours(const struct ssh_session *s)
-{
-    return s->facts.protocol == GREETING_PROTOCOL &&
-           strcmp(s->facts.version, CAUSEWAY_VERSION) == 0;
-}
 
 /* --- the session --- */
 

@@ -35,9 +35,6 @@ struct ssh_session {
 int ssh_session_begin(struct ssh_session *session, const struct launch_command_config *how,
                       uint64_t time_ns, struct cw_err *err);
 
-/* Whether the host that has greeted has our version. Of others nothing can be asked. */
-bool ssh_session_is_ours(const struct ssh_session *session);
-
 /* Asks, takes the request, and waits for what is then session->answer. Errors: CW_ESYS: the host
  * says that it failed; CW_ENOMEM; CW_ETIME, CW_EPROTO, CW_ECLOSED as above. */
 int ssh_session_ask(struct ssh_session *session, json_t *request, uint64_t time_ns,

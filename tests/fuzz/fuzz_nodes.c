@@ -37,11 +37,6 @@ void nodes_add_user(struct nodes *a, const struct nodes_user *user, void *ctx)
     a->ctx[a->users++] = ctx;
 }
 
-bool nodes_is_there(const struct nodes *a, uint32_t host)
-{
-    return a->ours[host];
-}
-
 struct mux *nodes_mux(struct nodes *a, uint32_t host)
 {
     return a->ours[host];

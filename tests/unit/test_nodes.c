@@ -338,7 +338,7 @@ TEST(hosts_are_asked)
 
     open_site("echo welcome");
     CU_ASSERT_EQUAL_FATAL(ssh_session_begin(&session, &how, WAIT_NS, &here.err), CW_OK);
-    CU_ASSERT_TRUE(ssh_session_is_ours(&session));
+    CU_ASSERT_TRUE(greeting_is_ours(&session.facts));
     CU_ASSERT_EQUAL(ask(&session, "{\"op\":\"time\"}"), CW_OK);
     CU_ASSERT(json_integer_value(json_object_get(session.answer, "ns")) > 0);
     CU_ASSERT_EQUAL(ask(&session, "{\"op\":\"dance\"}"), CW_ESYS);

@@ -48,11 +48,11 @@ TEST(lost_host_returns)
     start_rank(0, "exec sleep 1000");
     kill(node_pid(0), SIGKILL);
     CU_ASSERT_TRUE(await_count(&told.host_losses, 1));
-    CU_ASSERT_FALSE(nodes_is_there(here.nodes, 0));
+    CU_ASSERT_PTR_NULL(nodes_mux(here.nodes, 0));
     remote_detach(here.remote, (struct cw_process){0}, true);
     close_rank(0);
     CU_ASSERT_TRUE(await_count(&told.host_returns, 1));
-    CU_ASSERT_TRUE(nodes_is_there(here.nodes, 0));
+    CU_ASSERT_PTR_NOT_NULL(nodes_mux(here.nodes, 0));
     told.started[0] = false;
     start_rank(0, "exit 3");
     CU_ASSERT_TRUE(await_told(&told.ended[0]));
