@@ -22,7 +22,7 @@
 #define CW_EXIT_DEVICE 113 /* exit code after a report RELAY_LOST or FATAL */
 
 #define CW_SETUP_MAGIC 0x50555357u /* "WSUP" */
-#define CW_SETUP_VERSION 12
+#define CW_SETUP_VERSION 13
 
 /* A process of a rank. */
 struct cw_process {
@@ -61,6 +61,7 @@ struct cw_setup {
     uint64_t input_inode;      /* of the pipe that is stdin; 0: no pipe */
     uint64_t output_inodes[2]; /* of the pipes that are stdout and stderr; 0: no pipe */
     uint64_t channel_bytes;    /* of the channel memory, with CW_SETUP_CHANNEL */
+    uint64_t mailbox_bytes;    /* of messages that its rank has not received, likewise */
     /* For its environment, and no part of the datagram: its number among the ranks that were first
      * placed on the host where it was, and how many these are. In each incarnation the same. */
     uint32_t local_rank;

@@ -1,4 +1,5 @@
 #include "rdevice/channel.h"
+#include "common/clock.h"
 #include "rdevice/arena.h"
 #include "rdevice/fatal.h"
 #include "rdevice/image/system.h"
@@ -53,7 +54,8 @@ void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox 
         c->in[other] = cw_channel_stream(&c->memory, other, c->rank);
         c->out[other] = cw_channel_stream(&c->memory, c->rank, other);
     }
-    mailbox_begin(&c->mailbox, inbox, requests, ranks);
+    c->holds = memset(arena_alloc(ranks * sizeof(*c->holds)), 0, ranks * sizeof(*c->holds));
+    mailbox_begin(&c->mailbox, inbox, requests, ranks, setup->mailbox_bytes);
 }
 
 __attribute__((noreturn, cold)) static void broken(uint32_t other, const char *what)
@@ -64,10 +66,13 @@ __attribute__((noreturn, cold)) static void broken(uint32_t other, const char *w
 /* --- sleeping ------------------------------------------------------------------------------------
  */
 
-static void wake(struct channel *c, uint32_t other)
+/* Returns whether it slept. */
+static bool wake(struct channel *c, uint32_t other)
 {
-    if (cw_channel_wakes(&c->memory, other))
-        system_call(SYS_futex, c->memory.memory + (size_t)other * CW_CHANNEL_LINE, FUTEX_WAKE, 1);
+    if (!cw_channel_wakes(&c->memory, other))
+        return false;
+    system_call(SYS_futex, c->memory.memory + (size_t)other * CW_CHANNEL_LINE, FUTEX_WAKE, 1);
+    return true;
 }
 
 static bool has_room(struct channel *c)
@@ -80,7 +85,7 @@ static bool is_readable(const struct channel *c)
 {
     uint32_t other = 0;
 
-    while (other < c->memory.ranks && !cw_stream_readable(&c->in[other]))
+    while (other < c->memory.ranks && (c->holds[other] || !cw_stream_readable(&c->in[other])))
         other++;
     return other < c->memory.ranks;
 }
@@ -94,6 +99,8 @@ void channel_sleep(struct channel *c, uint64_t ns)
         cw_stream_wait(&c->out[c->waits_for]);
     if (!is_readable(c) && !has_room(c))
         system_call(SYS_futex, futex, FUTEX_WAIT, 1, &t, NULL, 0);
+    if (atomic_load_explicit(futex, memory_order_relaxed) == 0)
+        c->next_look_ns = cw_clock_ns() + CHANNEL_HELD_LOOK_NS; /* others look: one at a time */
     cw_channel_woke(&c->memory, c->rank);
 }
 
@@ -142,7 +149,13 @@ static bool read_one(struct channel *c, uint32_t other)
     const char *wrong;
     uint32_t count = 0;
 
+    c->holds[other] = false;
     while (count < CHANNEL_PIECES_MAX && cw_stream_next(stream, &piece)) {
+        c->holds[other] = !mailbox_takes(&c->mailbox, &piece);
+        if (c->holds[other]) {
+            c->held = other;
+            break;
+        }
         wrong = mailbox_piece(&c->mailbox, other, &piece, stream);
         if (wrong)
             broken(other, wrong);
@@ -150,10 +163,40 @@ static bool read_one(struct channel *c, uint32_t other)
         count++;
     }
     if (stream->broken)
-        broken(other, "a piece that cannot be");
+        broken(other, "a piece of a length or a type that there is not");
     if (count > 0 && cw_stream_is_awaited(stream))
         wake(c, other);
     return count > 0;
+}
+
+__attribute__((noreturn, cold)) static void all_wait(const struct channel *c)
+{
+    struct cw_piece piece = {.total = 0};
+
+    cw_stream_next(&c->in[c->held], &piece);
+    fatal_exit(CW_REPORT_FATAL,
+               "messages of %llu bytes wait that rank %u has not received, one of %llu bytes from "
+               "rank %u has no room beside them (%llu bytes, an equal part of --memory-max), and "
+               "all other ranks wait: receive messages earlier, or raise --memory-max",
+               (unsigned long long)(c->mailbox.waiting_bytes + c->mailbox.active_bytes), c->rank,
+               (unsigned long long)piece.total, c->held, (unsigned long long)c->mailbox.room);
+}
+
+/* Whoever slept is woken, and sleeps again before the next look, unless it goes on. */
+static void look_at_others(struct channel *c)
+{
+    uint64_t now = cw_clock_ns();
+    bool all = true;
+
+    if (now < c->next_look_ns)
+        return;
+    c->next_look_ns = now + CHANNEL_HELD_LOOK_NS;
+    for (uint32_t other = 0; other < c->memory.ranks; other++)
+        if (other != c->rank)
+            all &= wake(c, other);
+    c->held_looks = all ? c->held_looks + 1 : 0;
+    if (c->held_looks > CHANNEL_HELD_LOOKS_MAX)
+        all_wait(c);
 }
 
 bool channel_read(struct channel *c)
@@ -163,6 +206,10 @@ bool channel_read(struct channel *c)
     for (uint32_t other = 0; other < c->memory.ranks; other++)
         if (cw_stream_readable(&c->in[other]))
             came |= read_one(c, other);
+    if (came)
+        c->held_looks = 0;
+    else if (c->holds[c->held])
+        look_at_others(c);
     if (c->mailbox.matched_count > 0)
         tell_matched(c);
     return came;

@@ -56,10 +56,12 @@ static void *zeroed(size_t size)
 }
 
 void mailbox_begin(struct mailbox *m, struct inbox *inbox, const struct request_table *requests,
-                   uint32_t ranks)
+                   uint32_t ranks, uint64_t room)
 {
-    *m = (struct mailbox){
-        .inbox = inbox, .requests = requests, .senders = zeroed(ranks * sizeof(*m->senders))};
+    *m = (struct mailbox){.inbox = inbox,
+                          .requests = requests,
+                          .room = room,
+                          .senders = zeroed(ranks * sizeof(*m->senders))};
     match_init(&m->index, &match_memory, NULL);
 }
 
@@ -161,11 +163,28 @@ static void receive_waiting(struct mailbox *m, struct waiting_message *from, uin
     if (size)
         cw_copy(to, from->bytes, size);
     inbox_payload_came(m->inbox);
+    m->waiting_bytes -= sizeof(*from) + from->message.total;
     arena_free(from, sizeof(*from) + from->message.total);
 }
 
 /* --- pieces --------------------------------------------------------------------------------------
  */
+
+static bool has_room(const struct mailbox *m, uint64_t size)
+{
+    uint64_t used = m->waiting_bytes + m->active_bytes;
+
+    return used <= m->room && size <= m->room - used;
+}
+
+bool mailbox_takes(struct mailbox *m, const struct cw_piece *piece)
+{
+    if (!m->inbox->happened && !m->inbox->open_ams)
+        m->active_bytes = 0;
+    return piece->type > CW_PIECE_AM || piece->total > CW_MESSAGE_MAX ||
+           has_room(m, sizeof(struct waiting_message) + piece->total) ||
+           (piece->type != CW_PIECE_AM && match_find_posted(&m->index, piece->tag));
+}
 
 static struct message *keep(struct mailbox *m, const struct message *message)
 {
@@ -173,6 +192,7 @@ static struct message *keep(struct mailbox *m, const struct message *message)
 
     to->waiting.tag = message->tag;
     to->message = *message;
+    m->waiting_bytes += sizeof(*to) + message->total;
     match_wait(&m->index, &to->waiting); /* the arena ends the process where it has no room */
     return &to->message;
 }
@@ -188,6 +208,7 @@ static struct message *begin(struct mailbox *m, uint32_t src, const struct cw_pi
                                 .type = piece->type,
                                 .sender_req = piece->req};
     if (piece->type == CW_PIECE_AM) {
+        m->active_bytes += message->total;
         give_receive(m, message, m->streams++, UINT64_MAX);
     } else if ((posted = match_find_posted(&m->index, piece->tag))) {
         match_unpost(&m->index, posted);

@@ -29,6 +29,9 @@ struct mailbox {
     struct mailbox_sender *senders;     /* by rank */
     struct waiting_message **taken_out; /* by the number that a probe gave; NULL where free */
     uint32_t taken_out_size;
+    uint64_t room;                /* bytes of messages that came before their receives, at most */
+    uint64_t waiting_bytes;       /* of these, with their records */
+    uint64_t active_bytes;        /* of active messages since the inbox had none */
     uint32_t streams;             /* active messages begun, for stream numbers */
     struct matched_send *matched; /* at most one for each message that came */
     uint32_t matched_count;
@@ -37,7 +40,11 @@ struct mailbox {
 
 /* `inbox` and `requests` outlive it. */
 void mailbox_begin(struct mailbox *m, struct inbox *inbox, const struct request_table *requests,
-                   uint32_t ranks);
+                   uint32_t ranks, uint64_t room);
+
+/* Whether there is room for what the next piece of a stream begins, or it needs none. Else it stays
+ * where it is, until messages were received, or a receive waits for it. */
+bool mailbox_takes(struct mailbox *m, const struct cw_piece *piece);
 
 /* The next piece of the stream from rank `src`, which the caller takes then. */
 const char *mailbox_piece(struct mailbox *m, uint32_t src, const struct cw_piece *piece,

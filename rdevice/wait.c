@@ -258,7 +258,11 @@ bool wait_beside(struct waiter *w, int fd, bool in, bool out, bool *ended)
     short events = in || out ? cw_wire_sleep(w->wire, in, out) : POLLRDHUP;
     struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = w->wire->fd, .events = events}};
 
+    if (w->channel)
+        cw_channel_sleep(&w->channel->memory, w->channel->rank);
     NEXT(poll)(p, 2, !events ? 0 : w->channel ? CHANNEL_BESIDE_MS : -1);
+    if (w->channel)
+        cw_channel_woke(&w->channel->memory, w->channel->rank);
     if (in || out)
         cw_wire_woke(w->wire, p[1].revents != 0);
     w->sleeps++;

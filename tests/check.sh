@@ -146,6 +146,7 @@ queue_jobs() {
   suite "ranks and relays killed, with images" env DRAW="1/32 $SLICE" tests/system/kills.sh --relays --images --slice
   suite "MPI programs, channel memory" env ENGINE="poll --no-log --channel on" DRAW="1/3 $SLICE" tests/system/programs.sh --slice
   suite "MPI programs, relay on TCP" env DRAW="1/2 $SLICE" tests/system/programs.sh --relay-tcp --slice
+  suite "channel memory" tests/system/channel.sh
   suite "files that ranks share" tests/system/files.sh
   suite "images of processes" env DRAW="1/3 $SLICE" tests/system/images.sh
   suite "several relays, ranks killed" env ENGINE="poll --relays 2" DRAW="1/8 $SLICE" tests/system/programs.sh --slice --kills 2

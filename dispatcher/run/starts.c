@@ -85,6 +85,7 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     if (parts->options->channel) {
         setup.flags |= CW_SETUP_CHANNEL;
         setup.channel_bytes = cw_channel_bytes(setup.ranks);
+        setup.mailbox_bytes = parts->options->relay_settings.memory_max / setup.ranks;
     }
     if (parts->options->contents_end)
         setup.flags |= CW_SETUP_CONTENTS_END;

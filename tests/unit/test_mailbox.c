@@ -82,7 +82,7 @@ static void start(void)
     requests = (struct request_table){.chunks = NULL};
     request_setup(&requests, 0, NULL);
     inbox_begin(&inbox);
-    mailbox_begin(&box, &inbox, &requests, RANKS);
+    mailbox_begin(&box, &inbox, &requests, RANKS, UINT64_MAX);
     for (uint32_t i = 0; i < ROOM; i++)
         payload[i] = (uint8_t)(i * 7 + i / 251);
     seed = 1;
@@ -433,6 +433,70 @@ TEST(active_messages)
     CU_ASSERT_EQUAL(memcmp(am->bytes, payload, 3000), 0);
     put_more(1, 1000, 2000);
     CU_ASSERT_PTR_NOT_NULL(am->event.next);
+}
+
+/* --- room ----------------------------------------------------------------------------------------
+ */
+
+#define RECORD sizeof(struct waiting_message)
+
+/* Whether the mailbox takes the first piece of such a message. */
+static bool takes(uint32_t type, uint64_t tag, uint64_t total)
+{
+    return mailbox_takes(&box, &(struct cw_piece){.type = type, .tag = tag, .total = total});
+}
+
+TEST(messages_that_wait_have_room)
+{
+    struct cw_probed probed;
+
+    start();
+    box.room = 2 * RECORD + 5000;
+    CU_ASSERT_TRUE(takes(CW_PIECE_TAG, 5, RECORD + 5000) && !takes(CW_PIECE_TAG, 5, RECORD + 5001));
+    put_first(0, CW_PIECE_TAG, TAG(1, 0, 5), 3000, 1000); /* all of it counts */
+    CU_ASSERT_TRUE(takes(CW_PIECE_SYNC, 5, 2000) && !takes(CW_PIECE_SYNC, 5, 2001));
+    put_more(0, 1000, 2000);
+    send(1, TAG(1, 1, 5), 2000);
+    CU_ASSERT_FALSE(takes(CW_PIECE_TAG, 5, 0));
+    probed = mailbox_probe(&box, TAG(1, 0, 5), EXACT, true);
+    CU_ASSERT_FALSE(takes(CW_PIECE_TAG, 5, 0)); /* it is not received yet */
+    came(receive_taken_out(probed.msg, 10), TAG(1, 0, 5), 3000);
+    CU_ASSERT_TRUE(takes(CW_PIECE_TAG, 5, 3000));
+    came(receive(TAG(1, 1, 5), EXACT, ROOM), TAG(1, 1, 5), 2000);
+    CU_ASSERT_EQUAL(box.waiting_bytes, 0);
+}
+
+/* What needs no room, and what is to be refused. */
+TEST(without_room_receives_get_their_messages)
+{
+    struct request *request;
+
+    start();
+    box.room = 0;
+    request = receive(TAG(1, 0, 5), EXACT, ROOM);
+    CU_ASSERT_FALSE(takes(CW_PIECE_TAG, TAG(1, 0, 6), 0));
+    CU_ASSERT_TRUE(takes(CW_PIECE_TAG, TAG(1, 0, 5), 50000));
+    put_first(0, CW_PIECE_TAG, TAG(1, 0, 5), 3000, 1000);
+    CU_ASSERT_FALSE(takes(CW_PIECE_TAG, TAG(1, 0, 5), 0));
+    CU_ASSERT_TRUE(takes(CW_PIECE_MORE, 0, 0) && takes(CW_PIECE_SENT, 0, 0));
+    CU_ASSERT_TRUE(takes(CW_PIECE_TAG, 0, CW_MESSAGE_MAX + 1));
+    put_more(0, 1000, 2000);
+    came(request, TAG(1, 0, 5), 3000);
+    CU_ASSERT_EQUAL(box.waiting_bytes, 0);
+}
+
+/* They have left the mailbox when the program has taken them. */
+TEST(active_messages_have_room)
+{
+    start();
+    box.room = RECORD + 3000;
+    CU_ASSERT_TRUE(takes(CW_PIECE_AM, 9, 3000) && !takes(CW_PIECE_AM, 9, 3001));
+    put_first(0, CW_PIECE_AM, 9, 3000, 1000);
+    CU_ASSERT_FALSE(takes(CW_PIECE_AM, 9, 1) || takes(CW_PIECE_TAG, 9, 1));
+    put_more(0, 1000, 2000);
+    CU_ASSERT_FALSE(takes(CW_PIECE_AM, 9, 1));
+    inbox_take(&inbox);
+    CU_ASSERT_TRUE(takes(CW_PIECE_AM, 9, 3000));
 }
 
 /* --- against a model -----------------------------------------------------------------------------

@@ -1,0 +1,76 @@
+#!/bin/bash
+# Ranks with channel memory: a rank whose messages wait unreceived, and a rank that writes what cannot be. Prints TAP.
+#
+#   channel.sh [REGEX]    runs the tests whose titles match
+#
+# Environment:
+#   CAUSEWAY  the command (default: build/causeway of this tree)
+# shellcheck disable=SC2317 # t calls the tests
+set -u
+
+suite=channel
+LIMIT=${LIMIT:-60}
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
+# shellcheck source=tests/lib/jobs.sh
+. "$here/../lib/jobs.sh"
+only=${1-}
+find_causeway
+lib_start
+with_channel=("${causeway[@]}" run --no-log --channel on -n 3)
+
+# --- room for messages ------------------------------------------------------------
+
+# flood CODE REGEX COUNT MODE: 16 MiB of room for each rank, of which 240 messages take less.
+flood() {
+  run_expect "$1" "$2" "${with_channel[@]}" --memory-max 48M "$programs/flood" "$3" "$4"
+}
+
+sender_waits() {
+  flood 0 '' 512 waits
+  expect_out 'ok flood'
+}
+
+# all_wait RANK MODE: first with messages for which there is room
+all_wait() {
+  flood 0 '' 240 "$2"
+  flood 1 "wait that rank $1 has not received, one of 65536 bytes from rank . has no room .*16777216.*--memory-max" 512 "$2"
+}
+
+# --- hostile ranks ----------------------------------------------------------------
+
+# beside_another COMMAND...: another job has its own channel memory, and comes to its end.
+beside_another() {
+  helper beside "${with_channel[@]}" "$programs/token_ring" 40000 1000
+  "$@"
+  wait "$job" || wrong "the job beside it ended with code $?"
+  grep -qx 'ok token_ring' "$tmp/beside.out" || wrong "the job beside it printed $(<"$tmp/beside.out")"
+}
+
+# scribbles WHAT REGEX
+scribbles() {
+  run_expect 1 "rank 0 broke the channel memory: $2" "${with_channel[@]}" --timeout 60 "$programs/scribbles" "$1"
+}
+
+# What nobody takes for a message is not found: then the job waits for ever, as one whose message was lost.
+scribbles_all() {
+  run "${with_channel[@]}" --timeout 3 "$programs/scribbles" all
+  expect_code '1|124'
+  ! grep -q signal "$tmp/err" || wrong "a rank was killed"
+}
+
+t "a sender waits, and others do not" sender_waits
+t "a rank that waits for what comes behind that" all_wait 1 stuck
+t "a rank that polls for it" all_wait 1 polls
+t "two ranks that send before they receive" all_wait . both
+t "a piece that is too long" beside_another scribbles size 'a piece of a length'
+t "a piece of no type" beside_another scribbles type 'a piece of a length'
+t "more of a message that never began" beside_another scribbles more 'more of a message that has not begun'
+t "more bytes than the message has" beside_another scribbles beyond 'more bytes than a message has'
+t "a message of all bytes that there are" beside_another scribbles total 'a message above the bound'
+t "word of a send that nobody made" beside_another scribbles sent 'SENT .* for a request that does not wait'
+t "more taken than was put" beside_another scribbles taken 'it took what was not put'
+t "anything anywhere" beside_another scribbles_all
+
+tap_end
