@@ -287,7 +287,8 @@ void open_ready(uint32_t count, uint64_t timeout_ns)
 /* Nodes have removed theirs. */
 void remove_site(void)
 {
-    static const char *const names[] = {"launch", "launch.tried", "launcher", "causeway", "gone"};
+    static const char *const names[] = {"launch",       "launch.tried", "launcher",
+                                        "launcher.new", "causeway",     "gone"};
     int left = -1;
 
     for (int i = 0; i < 2000 && left < 0; i++) {
