@@ -94,6 +94,11 @@ static int answer(struct relay_mailbox *mailbox, const struct log_record *answer
 {
     struct match_waiting *waiting;
 
+    mailbox->found = (struct cw_probed){.clock = mailbox->log.clock,
+                                        .found = 1,
+                                        .msg = (uint32_t)answer->msg,
+                                        .tag = answer->tag,
+                                        .total = answer->total};
     if (!(answer->flags & LOG_REMOVED))
         return CW_OK;
     waiting = match_find_waiting(&mailbox->index, answer->tag, answer->mask);

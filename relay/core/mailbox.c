@@ -148,7 +148,7 @@ static void open_message(struct relay_mailbox *mailbox, struct relay_message *me
     LIST_INSERT_HEAD(&mailbox->open, message, in_open);
 }
 
-void mailbox_close(struct relay_mailbox *mailbox, struct relay_message *message)
+static void close_message(struct relay_mailbox *mailbox, struct relay_message *message)
 {
     LIST_REMOVE(message, in_open);
     mailbox_message_free(mailbox, message);
@@ -422,10 +422,18 @@ bool mailbox_came(struct relay_mailbox *mailbox, struct relay_message *message)
     if (message->arrived < message->total)
         return false;
     if (message->matched)
-        mailbox_close(mailbox, message);
+        close_message(mailbox, message);
     else
         put_away(mailbox, message);
     return true;
+}
+
+void mailbox_abandon(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    if (message->matched)
+        close_message(mailbox, message);
+    else
+        message->orphan = true;
 }
 
 /* The log may be given up meanwhile. */
@@ -480,7 +488,7 @@ static void read_away(struct relay_mailbox *mailbox)
         if (!read_one(mailbox, m))
             return;
         mailbox->away--;
-        mailbox_close(mailbox, m);
+        close_message(mailbox, m);
     }
 }
 
@@ -579,7 +587,7 @@ void mailbox_fini(struct relay_mailbox *mailbox)
         drop(mailbox, message);
     }
     while (!LIST_EMPTY(&mailbox->open)) /* they were being read; all others have been closed */
-        mailbox_close(mailbox, LIST_FIRST(&mailbox->open));
+        close_message(mailbox, LIST_FIRST(&mailbox->open));
     for (uint32_t i = 0; i < mailbox->probed_size; i++)
         if (mailbox->probed[i])
             drop(mailbox, mailbox->probed[i]);

@@ -45,7 +45,7 @@ struct relay_mailbox {
     uint64_t event; /* number of the last event */
     struct relay_log log;
     struct ledger_entry entry;  /* of this and the rest of its rank, where that outlives us */
-    struct cw_probed found;     /* the last answer in the log of a mailbox that was left */
+    struct cw_probed found;     /* the last answer to a probe, which is said again after a return */
     struct relay_messages open; /* matched, and not whole yet, or being read from the log */
     uint32_t away;              /* messages whose bytes are in the log alone */
     struct feed feed;
@@ -180,8 +180,8 @@ struct relay_conn *mailbox_cut_arrives(struct relay_mailbox *mailbox, struct rel
 /* A message that is here whole, and its receive: at once to the rank, and into its log. */
 void mailbox_pass(struct relay_mailbox *mailbox, struct cw_message *header, const uint8_t *at,
                   uint32_t size, struct relay_block *block);
-/* No more bytes of a matched message come: lets go of it. */
-void mailbox_close(struct relay_mailbox *mailbox, struct relay_message *message);
+/* No more bytes of it come. */
+void mailbox_abandon(struct relay_mailbox *mailbox, struct relay_message *message);
 /* SENT or CANCELED, as an event. */
 void mailbox_done(struct relay_mailbox *mailbox, uint8_t type, uint32_t req);
 

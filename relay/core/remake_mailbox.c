@@ -1,5 +1,8 @@
+#include "relay/core/remake_mailbox.h"
 #include "relay/core/apply.h"
-#include "relay/core/remake_point.h"
+#include "relay/core/snapshot.h"
+
+#include <string.h>
 
 void remake_mailbox_begin(struct remake_mailbox *r, struct relay_mailbox *mailbox,
                           const struct log_points_left *points)
@@ -8,21 +11,197 @@ void remake_mailbox_begin(struct remake_mailbox *r, struct relay_mailbox *mailbo
     mailbox->log.due = &r->due;
 }
 
-static struct relay_message **arriving_of(struct remake_mailbox *r, uint32_t src)
+/* More bytes of it are to come. */
+static void arrives(struct remake_mailbox *r, struct relay_message *message)
 {
-    struct relay_message **at = &r->arriving;
-
-    while (*at && (*at)->src != src)
-        at = &(*at)->next_free;
-    return *at ? at : NULL;
+    message->next_free = r->arriving;
+    r->arriving = message;
 }
+
+/* All that are known, and the last one that there was. */
+static uint32_t count_of(const struct log_points_left *left)
+{
+    bool known = left->count > 0 && left->at[left->count - 1] == left->snapshot;
+
+    return left->any ? left->count + !known : 0;
+}
+
+static uint64_t position_of(const struct remake_mailbox *r)
+{
+    return r->point < r->points.count ? r->points.at[r->point] : r->points.snapshot;
+}
+
+static bool is_last(const struct remake_mailbox *r)
+{
+    return r->point == count_of(&r->points) - 1;
+}
+
+/* --- the snapshot of the last point --------------------------------------------------------------
+ */
+
+static bool on_state(struct relay_mailbox *mailbox, const struct log_record *record)
+{
+    struct snapshot_state state;
+
+    if (record->placed || record->size != sizeof(state))
+        return false;
+    memcpy(&state, record->bytes, sizeof(state));
+    mailbox->streams = (uint32_t)state.streams;
+    mailbox->stats = state.stats;
+    return true;
+}
+
+static bool on_held(struct remake_mailbox *r, struct log_record *record)
+{
+    struct relay_mailbox *mailbox = r->mailbox;
+
+    if (r->held)
+        return false;
+    record->message = r->position;
+    r->held = message_new(&mailbox->shared->messages, mailbox->pool, record, true);
+    return r->held;
+}
+
+static bool on_held_part(struct remake_mailbox *r, const struct log_record *record)
+{
+    if (!r->held || record->size > r->held->total - r->held->arrived)
+        return false;
+    r->held->arrived += record->size;
+    return true;
+}
+
+static void on_matched(struct relay_mailbox *mailbox, struct relay_message *message,
+                       const struct log_record *end)
+{
+    mailbox_bind(mailbox, message, (uint32_t)end->msg, end->total);
+    if (end->flags & LOG_HELD_DELIVERED)
+        message->arrived = message_wanted(message);
+    message->delivered = message->arrived;
+    message->begun = message->delivered > 0 || end->flags & LOG_HELD_DELIVERED;
+}
+
+static bool on_held_end(struct remake_mailbox *r, const struct log_record *end)
+{
+    struct relay_mailbox *mailbox = r->mailbox;
+    struct relay_message *message = r->held;
+    uint64_t number = end->msg;
+    bool out = end->flags & LOG_HELD_OUT;
+
+    if (!message || (out && (number >= PROBED_MAX || mailbox_is_out(mailbox, number))))
+        return false;
+    if (end->flags & LOG_HELD_MATCHED)
+        on_matched(mailbox, message, end);
+    else if (out ? mailbox_put_out(mailbox, message, (uint32_t)number) < 0
+                 : match_wait(&mailbox->index, &message->waiting) < 0)
+        return false;
+    r->held = NULL;
+    if (message->arrived < message->total)
+        arrives(r, message);
+    return !message->matched || message->arrived < message->total; /* else it had been let go of */
+}
+
+static bool build(struct remake_mailbox *r, struct log_record *record)
+{
+    struct relay_message *arriving;
+
+    switch (record->type) {
+    case LOG_STATE:
+        return on_state(r->mailbox, record);
+    case LOG_HELD:
+        return on_held(r, record);
+    case LOG_HELD_PART:
+        return on_held_part(r, record);
+    case LOG_HELD_END:
+        return on_held_end(r, record);
+    default: /* POSTED */
+        return apply_record(r->mailbox, record, &arriving) == CW_OK;
+    }
+}
+
+/* --- all points ----------------------------------------------------------------------------------
+ */
+
+static bool on_point(struct remake_mailbox *r, const struct log_record *record)
+{
+    struct relay_log *log = &r->mailbox->log;
+    struct log_point point;
+
+    if (!log_point_read(record, r->position, &point) ||
+        (r->point == 0 && log_points_return(log, &r->points) < 0))
+        return false;
+    if (r->point < r->points.count)
+        log_point_return(log, &point);
+    if (is_last(r)) {
+        log_go_on_from(log, &point);
+        r->mailbox->event = point.event_count;
+        r->mailbox->feed.origin = point.from;
+        r->payload = point.payload;
+    }
+    return true;
+}
+
+static bool is_of_snapshot(const struct log_record *record)
+{
+    return record->type >= LOG_STATE && record->type <= LOG_POSTED;
+}
+
+/* What a snapshot refers to must stay, as long as its point is known. */
+static bool on_record(struct remake_mailbox *r, struct log_record *record)
+{
+    if (record->placed && !log_pin(&r->mailbox->log, record->at, position_of(r)))
+        return false;
+    return !is_last(r) || build(r, record);
+}
+
+/* The next record of it; CHAIN_END: there is none. */
+static enum chain_found read_record(struct remake_mailbox *r)
+{
+    uint64_t next = r->amid ? r->position : position_of(r);
+    struct log_record record;
+    enum chain_found found = log_look(&r->mailbox->log, &next, &record);
+    bool good;
+
+    if (found != CHAIN_HERE)
+        return found == CHAIN_END && !r->amid ? CHAIN_LOST : found;
+    if (r->amid && !is_of_snapshot(&record))
+        return CHAIN_END;
+    r->position = next - record.whole;
+    good = r->amid ? on_record(r, &record) : on_point(r, &record);
+    r->amid = true;
+    r->position = next;
+    return good ? CHAIN_HERE : CHAIN_LOST;
+}
+
+static enum chain_found read_points(struct remake_mailbox *r)
+{
+    enum chain_found found = CHAIN_END;
+
+    if (r->points.count > LOG_POINTS_MAX || r->points.trimmed > r->points.count)
+        return CHAIN_LOST;
+    while (found == CHAIN_END && r->point < count_of(&r->points)) {
+        do
+            found = read_record(r);
+        while (found == CHAIN_HERE);
+        if (found == CHAIN_END) {
+            r->point++;
+            r->amid = false;
+        }
+    }
+    return found;
+}
+
+/* --- records -------------------------------------------------------------------------------------
+ */
 
 /* Its bytes are taken up at the end, if they are still needed then. */
 static bool on_part(struct remake_mailbox *r, const struct log_record *record)
 {
-    struct relay_message **at = arriving_of(r, (uint32_t)record->src);
-    struct relay_message *message = at ? *at : NULL;
+    struct relay_message **at = &r->arriving;
+    struct relay_message *message;
 
+    while (*at && (*at)->src != record->src)
+        at = &(*at)->next_free;
+    message = *at;
     if (!message || record->size > message->total - message->arrived)
         return false;
     if (record->size == message->total - message->arrived)
@@ -32,28 +211,16 @@ static bool on_part(struct remake_mailbox *r, const struct log_record *record)
     return true;
 }
 
-/* The last answer is said once more. */
-static void note_answer(struct relay_mailbox *mailbox, const struct log_record *record)
-{
-    mailbox->found = (struct cw_probed){.clock = mailbox->log.clock + record->clock,
-                                        .found = 1,
-                                        .msg = (uint32_t)record->msg,
-                                        .tag = record->tag,
-                                        .total = record->total};
-}
-
 static bool apply(struct remake_mailbox *r, const struct log_record *record)
 {
     struct relay_message *arriving;
 
     if (record->type == LOG_PART)
         return on_part(r, record);
-    if (record->type == LOG_ANSWER)
-        note_answer(r->mailbox, record);
     if (apply_record(r->mailbox, record, &arriving) < 0)
         return false;
     if (arriving)
-        remake_arrives(r, arriving);
+        arrives(r, arriving);
     return true;
 }
 
@@ -144,8 +311,8 @@ static enum chain_found read_records(struct remake_mailbox *r)
         found = follow(mailbox);
         if (found == CHAIN_HERE)
             found = log_look(&mailbox->log, &r->position, &record);
-        if (found == CHAIN_HERE && (!take(r, &record, r->position - record.whole) ||
-                                    !log_count(&mailbox->log, &record, r->position)))
+        if (found == CHAIN_HERE && (!log_count(&mailbox->log, &record, r->position) ||
+                                    !take(r, &record, r->position - record.whole)))
             found = CHAIN_LOST;
     }
     return found == CHAIN_END && r->due.type ? CHAIN_LOST : found;
@@ -153,7 +320,7 @@ static enum chain_found read_records(struct remake_mailbox *r)
 
 enum chain_found remake_mailbox_step(struct remake_mailbox *r)
 {
-    enum chain_found found = remake_points(r);
+    enum chain_found found = read_points(r);
 
     if (found == CHAIN_END)
         found = read_records(r);
@@ -188,10 +355,7 @@ void remake_mailbox_end(struct remake_mailbox *r)
         struct relay_message *message = r->arriving;
 
         r->arriving = message->next_free;
-        if (message->matched)
-            mailbox_close(r->mailbox, message);
-        else
-            message->orphan = true;
+        mailbox_abandon(r->mailbox, message);
     }
     if (r->held)
         mailbox_message_free(r->mailbox, r->held);

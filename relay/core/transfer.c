@@ -124,10 +124,6 @@ void transfer_abandon(struct transfer *transfer)
         forward_end(link_of(transfer), transfer->src);
     *transfer = (struct transfer){.src = transfer->src, .entry = transfer->entry};
     ledger_change(transfer->entry);
-    if (!message)
-        return;
-    if (message->matched)
-        mailbox_close(to, message);
-    else
-        message->orphan = true;
+    if (message)
+        mailbox_abandon(to, message);
 }
