@@ -21,13 +21,13 @@ void feed_begin(struct feed *feed, const struct log_cursor *from, uint64_t event
     feed->inputs = (struct log_inputs){.before = event, .event = event};
 }
 
-void feed_return(struct feed *feed, struct relay_conn *conn, uint64_t event)
+void feed_return(struct feed *feed, struct relay_conn *conn, const struct log_mark *from,
+                 uint64_t event)
 {
     *feed = (struct feed){.conn = conn,
                           .skip = event,
                           .hint_armed = true,
-                          .origin = feed->origin,
-                          .cursor = feed->origin};
+                          .cursor = {.events = from->position, .event = from->event}};
 }
 
 void feed_hint(struct feed *feed)

@@ -21,7 +21,6 @@ struct feed {
     uint64_t checkpoint;      /* where the last CHECKPOINT ends in the stream to it */
     struct cw_message header; /* of the event that is being handed out ... */
     struct log_reading reading; /* ... and what is left of it */
-    struct log_cursor origin;   /* where one that had a relay that was killed may begin */
     struct log_cursor cursor;   /* of what this incarnation was handed */
     struct log_cursor checked;  /* of the sends that it has repeated */
     struct log_inputs inputs;   /* what it took, before them, since ... */
@@ -34,8 +33,9 @@ void feed_detach(struct feed *feed);
 /* It begins at this place in the log, and has taken the events until this one. */
 void feed_begin(struct feed *feed, const struct log_cursor *from, uint64_t event);
 /* A process that played the rank at a relay that was killed has come to us, and was handed all
- * until this event; the cursor is at it or before. */
-void feed_return(struct feed *feed, struct relay_conn *conn, uint64_t event);
+ * until this event; `from` is before the next one. */
+void feed_return(struct feed *feed, struct relay_conn *conn, const struct log_mark *from,
+                 uint64_t event);
 
 /* Hands out what the log holds, as long as little waits to be written; then the messages of the
  * list `open`, whose bytes are still coming in, begin anew. Nothing happens where there is no

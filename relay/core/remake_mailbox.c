@@ -134,7 +134,6 @@ static bool on_point(struct remake_mailbox *r, const struct log_record *record)
     if (is_last(r)) {
         log_go_on_from(log, &point);
         r->mailbox->event = point.event_count;
-        r->mailbox->feed.origin = point.from;
         r->payload = point.payload;
     }
     return true;
@@ -245,18 +244,6 @@ static bool take(struct remake_mailbox *r, struct log_record *record, uint64_t a
     return came;
 }
 
-/* The feed begins at the last event that the rank is known to have taken: it was handed that. */
-static enum chain_found follow(struct relay_mailbox *mailbox)
-{
-    struct log_cursor *cursor = &mailbox->feed.origin;
-    enum chain_found found = CHAIN_HERE;
-    struct log_event event;
-
-    while (found == CHAIN_HERE && cursor->event < mailbox->log.taken)
-        found = log_next_event(&mailbox->log, cursor, &event);
-    return found;
-}
-
 /* --- bytes that are still needed -----------------------------------------------------------------
  */
 
@@ -308,9 +295,7 @@ static enum chain_found read_records(struct remake_mailbox *r)
     while (found == CHAIN_HERE) {
         struct log_record record;
 
-        found = follow(mailbox);
-        if (found == CHAIN_HERE)
-            found = log_look(&mailbox->log, &r->position, &record);
+        found = log_look(&mailbox->log, &r->position, &record);
         if (found == CHAIN_HERE && (!log_count(&mailbox->log, &record, r->position) ||
                                     !take(r, &record, r->position - record.whole)))
             found = CHAIN_LOST;

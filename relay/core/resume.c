@@ -18,7 +18,7 @@ static bool event_fits(const struct relay_conn *old, uint64_t event)
 {
     const struct relay_mailbox *mailbox = &old->rank->mailbox;
 
-    return event >= mailbox->feed.origin.event && event <= mailbox->event;
+    return event >= mailbox->log.taken && event <= mailbox->event;
 }
 
 /* What the relay that was killed had said after this event is said again, or forgotten: events; the
@@ -28,7 +28,7 @@ static void begin_anew(struct relay_conn *conn, uint64_t event)
     struct relay_mailbox *mailbox = &conn->rank->mailbox;
 
     conn_frame(conn, CW_FRAME_PROBED, &mailbox->found, sizeof(mailbox->found));
-    feed_return(&mailbox->feed, conn, event);
+    feed_return(&mailbox->feed, conn, &mailbox->log.early, event);
     mailbox_pump(mailbox);
 }
 
