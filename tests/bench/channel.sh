@@ -28,7 +28,7 @@ channel_cells() {
   [[ ${cells[3]} = *[0-9]* ]] || missing "$1${2:+, $2}: ${cells[*]}" >&2
   printf '%s|%s|%s|%s\n' "${cells[@]}" | awk -F'|' '
     function number(text) { return text ~ /^[0-9]/ ? text + 0 : 0 }
-    function ratio(a, b) { return a && b ? sprintf("%.2f", a / b) : "" }
+    function ratio(a, b) { return a && b ? sprintf(a / b < 0.1 ? "%.4f" : "%.2f", a / b) : "" }
     { tcp = number($1); shm = number($2); relay = number($3); ours = number($4)
       better = tcp && (!shm || tcp < shm) ? tcp : shm
       printf " %s | %s | %s | %s | %s | %s |", $1, $2, $3, $4, ratio(ours, relay), ratio(ours, better) }'
