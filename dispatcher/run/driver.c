@@ -357,11 +357,6 @@ static void on_timeout(void *ctx)
     job_out_of_time(&d->job, now_of(d));
 }
 
-static uint32_t on_stats_wanted(void *ctx)
-{
-    return relays_ask_stats(((struct driver *)ctx)->parts.relays);
-}
-
 /* --- opening --- */
 
 static void on_overrun(void *ctx)
@@ -403,8 +398,7 @@ static const struct parts_events parts_events = {.remote = &remote_events,
                                                  .imaging = &imaging_events,
                                                  .signalled = on_signal,
                                                  .output_failed = on_output_failed,
-                                                 .input_overrun = on_overrun,
-                                                 .ask_stats = on_stats_wanted};
+                                                 .input_overrun = on_overrun};
 
 static int open_core(struct driver *d, struct cw_err *err)
 {

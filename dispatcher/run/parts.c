@@ -170,27 +170,14 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
     return p->input ? CW_OK : err->code;
 }
 
-static int open_log(struct parts *p, const struct job *job, const struct parts_events *events,
-                    void *ctx, struct cw_err *err)
+static int open_log(struct parts *p, const struct job *job, struct cw_err *err)
 {
-    struct status_source_config status = {.loop = p->loop,
-                                          .options = p->options,
-                                          .layout = &p->layout,
-                                          .job = job,
-                                          .remote = &p->remote,
-                                          .job_id = p->job_id,
-                                          .dir = p->dir.path,
-                                          .ask = events->ask_stats,
-                                          .ctx = ctx};
     char relays[CW_RELAYS_MAX * CW_ADDRESS_MAX];
 
-    p->status = status_source_new(&status, err);
+    p->status = status_source_new(p, job, err);
     if (!p->status)
         return err->code;
     relays_addresses(p->relays, relays, sizeof(relays));
-    status_source_set_relays(p->status, relays);
-    for (uint32_t i = 0; i < p->layout.relays; i++)
-        status_source_set_relay_restarts(p->status, i, relays_restarts(p->relays, i));
     return log_open_events(&p->log, p->options->events, loop_look(p->loop), p->job_id,
                            p->options->ranks, relays, err);
 }
@@ -240,7 +227,7 @@ int parts_open_hosts(struct parts *p, const struct parts_events *events, void *c
 int parts_open_ranks(struct parts *p, const struct job *job, const struct parts_events *events,
                      void *ctx, struct cw_err *err)
 {
-    if (open_ranks(p, events, ctx, err) < 0 || open_log(p, job, events, ctx, err) < 0)
+    if (open_ranks(p, events, ctx, err) < 0 || open_log(p, job, err) < 0)
         return err->code;
     return open_imaging(p, job, events, ctx, err);
 }

@@ -71,7 +71,6 @@ struct parts_events {
     void (*signalled)(void *ctx, int signal_number);
     void (*output_failed)(void *ctx, const struct cw_err *err);
     void (*input_overrun)(void *ctx);
-    uint32_t (*ask_stats)(void *ctx); /* as of struct status_source_config */
 };
 
 /* All but the ranks' processes, in four steps: the programs, which says what the exit code is when

@@ -20,18 +20,10 @@ static void relay_failed(struct relay_news *n, uint32_t relay, int status)
     job_fail(n->job, 1, now_of(n), "%s", why);
 }
 
-static void tell_down(struct relay_news *n, uint32_t relay, int status)
-{
-    log_relay_down(&n->parts->log, now_of(n), relays_address(n->parts->relays, relay), status);
-    if (n->parts->status)
-        status_source_set_relay_restarts(n->parts->status, relay,
-                                         relays_restarts(n->parts->relays, relay));
-}
-
 void relay_news_ended(struct relay_news *n, uint32_t relay, int status)
 {
     relays_own_ended(n->parts->relays, relay);
-    tell_down(n, relay, status);
+    log_relay_down(&n->parts->log, now_of(n), relays_address(n->parts->relays, relay), status);
 }
 
 void relay_news_failed(struct relay_news *n, uint32_t relay, int status, const struct cw_err *err)

@@ -1,4 +1,5 @@
 #include "dispatcher/run/status_source.h"
+#include "dispatcher/run/parts.h"
 #include "dispatcher/status/json_value.h"
 #include "dispatcher/status/status.h"
 
@@ -16,7 +17,8 @@ struct source {
 };
 
 struct status_source {
-    struct status_source_config config;
+    const struct parts *parts; /* borrowed, as the job */
+    const struct job *job;
     struct source status;
     struct source demand; /* for images */
     void (*demanded)(void *ctx);
@@ -24,8 +26,6 @@ struct status_source {
     uint32_t demand_open; /* ranks whose images are waited for */
     char host[HOST_NAME_MAX + 1];
     struct timespec started;
-    char relays[CW_RELAYS_MAX * CW_ADDRESS_MAX];
-    uint32_t relay_restarts[CW_RELAYS_MAX];
     const struct images *images; /* borrowed; NULL: there are none */
     struct cw_stats *stats;      /* the last known of each rank */
     uint32_t received;           /* since they were asked for ... */
@@ -37,30 +37,30 @@ void status_source_ask(struct status_source *s)
 {
     s->received = 0;
     s->earlier = s->coming;
-    s->coming += s->config.ask(s->config.ctx);
+    s->coming += relays_ask_stats(s->parts->relays);
 }
 
 static const char *host_of(const struct status_source *s, const struct job_rank *r)
 {
-    const struct host_list *hosts = &s->config.options->hosts.list;
+    const struct host_list *hosts = &s->parts->options->hosts.list;
 
-    return hosts->count ? hosts->host[s->config.job->slots.slot[r->slot].host].name : s->host;
+    return hosts->count ? hosts->host[s->job->slots.slot[r->slot].host].name : s->host;
 }
 
 static struct status_rank status_of(const struct status_source *s, uint32_t rank)
 {
-    const struct job_rank *r = &s->config.job->rank[rank];
+    const struct job_rank *r = &s->job->rank[rank];
     const struct cw_rank_stats *stats = &s->stats[rank].of_rank;
     const struct images_image *image = s->images ? images_find(s->images, rank, 0) : NULL;
 
     return (struct status_rank){
         .rank = rank,
-        .pid = (uint64_t)remote_pid(*s->config.remote, job_process(s->config.job, rank)),
+        .pid = (uint64_t)remote_pid(s->parts->remote, job_process(s->job, rank)),
         .host = host_of(s, r),
         .slot = r->slot,
         .incarnation = r->incarnation,
-        .state = job_rank_condition(s->config.job, rank, s->config.options->alive_period_ns,
-                                    loop_now_ns(s->config.loop)),
+        .state = job_rank_condition(s->job, rank, s->parts->options->alive_period_ns,
+                                    loop_now_ns(s->parts->loop)),
         .events = stats->events,
         .taken = stats->taken,
         .replayed = stats->replayed,
@@ -68,9 +68,9 @@ static struct status_rank status_of(const struct status_source *s, uint32_t rank
         .acts = stats->acts,
         .log_bytes = stats->log_bytes,
         .unprotected = r->unlogged,
-        .unprotected_s = (double)(loop_now_ns(s->config.loop) - r->unlogged_ns) / 1e9,
+        .unprotected_s = (double)(loop_now_ns(s->parts->loop) - r->unlogged_ns) / 1e9,
         .image = image ? image->number : 0,
-        .image_age_s = image ? (double)(loop_now_ns(s->config.loop) - image->stored_ns) / 1e9 : 0.0,
+        .image_age_s = image ? (double)(loop_now_ns(s->parts->loop) - image->stored_ns) / 1e9 : 0.0,
         .image_bytes = image ? image->bytes : 0,
         .restarts = r->restarts,
         .program = r->program};
@@ -78,26 +78,31 @@ static struct status_rank status_of(const struct status_source *s, uint32_t rank
 
 static void answer(struct status_source *s)
 {
-    uint32_t count = s->config.options->ranks;
+    uint32_t count = s->parts->options->ranks;
+    uint32_t relay_restarts[CW_RELAYS_MAX];
+    char relays[CW_RELAYS_MAX * CW_ADDRESS_MAX];
     struct status_rank *ranks = calloc(count, sizeof(*ranks));
     char command[STATUS_COMMAND_MAX];
-    struct status_job job = {.id = s->config.job_id,
+    struct status_job job = {.id = s->parts->job_id,
                              .pid = (uint64_t)getpid(),
                              .started = s->started,
                              .command = command,
-                             .relay = s->relays,
-                             .relay_restarts = s->relay_restarts,
-                             .relays = s->config.layout->relays,
+                             .relay = relays,
+                             .relay_restarts = relay_restarts,
+                             .relays = s->parts->layout.relays,
                              .rank = ranks,
                              .ranks = count};
     json_t *document = NULL;
 
-    status_command(s->config.options, command);
+    status_command(s->parts->options, command);
+    relays_addresses(s->parts->relays, relays, sizeof(relays));
+    for (uint32_t i = 0; i < job.relays; i++)
+        relay_restarts[i] = relays_restarts(s->parts->relays, i);
     for (uint32_t rank = 0; ranks && rank < count; rank++)
         ranks[rank] = status_of(s, rank);
     if (ranks)
         document = status_document(&job);
-    status_answer(&s->status.server, document, loop_now_ns(s->config.loop));
+    status_answer(&s->status.server, document, loop_now_ns(s->parts->loop));
     if (document)
         json_decref(document);
     free(ranks);
@@ -106,7 +111,7 @@ static void answer(struct status_source *s)
 static void step(void *ctx)
 {
     struct status_source *s = ctx;
-    uint64_t now_ns = loop_now_ns(s->config.loop);
+    uint64_t now_ns = loop_now_ns(s->parts->loop);
 
     if (status_step(&s->status.server, now_ns))
         status_source_ask(s);
@@ -118,17 +123,17 @@ static void step(void *ctx)
 static int open_source(struct status_source *s, struct source *source, const char *name,
                        uint64_t fresh_ns, void (*step)(void *ctx), struct cw_err *err)
 {
-    if (status_open(&source->server, s->config.dir, name, fresh_ns, err) < 0)
+    if (status_open(&source->server, s->parts->dir.path, name, fresh_ns, err) < 0)
         return err->code;
-    if (loop_watch(s->config.loop, &source->watch, source->server.fd, EPOLLIN, step, s) < 0)
-        return cw_err_set(err, CW_ESYS, "watching %s/%s", s->config.dir, name);
-    loop_timer_add(s->config.loop, &source->timer, step, s);
+    if (loop_watch(s->parts->loop, &source->watch, source->server.fd, EPOLLIN, step, s) < 0)
+        return cw_err_set(err, CW_ESYS, "watching %s/%s", s->parts->dir.path, name);
+    loop_timer_add(s->parts->loop, &source->timer, step, s);
     return CW_OK;
 }
 
 static void close_source(struct status_source *s, struct source *source)
 {
-    loop_unwatch(s->config.loop, &source->watch);
+    loop_unwatch(s->parts->loop, &source->watch);
     loop_timer_remove(&source->timer);
     status_close(&source->server);
 }
@@ -155,13 +160,13 @@ static void answer_demand(struct status_source *s)
     json_t *ranks = json_array();
     json_t *document;
 
-    for (uint32_t rank = 0; ranks && rank < s->config.options->ranks; rank++)
+    for (uint32_t rank = 0; ranks && rank < s->parts->options->ranks; rank++)
         if (json_array_append_new(ranks, image_document(s, rank)) < 0) {
             json_decref(ranks);
             ranks = NULL;
         }
     document = ranks ? json_pack("{s:o}", "ranks", ranks) : NULL;
-    status_answer(&s->demand.server, document, loop_now_ns(s->config.loop));
+    status_answer(&s->demand.server, document, loop_now_ns(s->parts->loop));
     json_decref(document);
 }
 
@@ -172,7 +177,7 @@ static bool look_at_images(struct status_source *s)
     uint32_t open = 0;
     bool progress = false;
 
-    for (uint32_t rank = 0; rank < s->config.options->ranks; rank++) {
+    for (uint32_t rank = 0; rank < s->parts->options->ranks; rank++) {
         const struct images_rank *r = &s->images->rank[rank];
 
         open += r->demand == IMAGES_WANTED;
@@ -187,7 +192,7 @@ static void step_demand(void *ctx)
 {
     struct status_source *s = ctx;
     struct status_server *server = &s->demand.server;
-    uint64_t now_ns = loop_now_ns(s->config.loop);
+    uint64_t now_ns = loop_now_ns(s->parts->loop);
 
     if (status_step(server, now_ns))
         s->demanded(s->demanded_ctx);
@@ -211,19 +216,21 @@ int status_source_set_images(struct status_source *s, const struct images *image
 
 /* --- the source --- */
 
-struct status_source *status_source_new(const struct status_source_config *config,
+struct status_source *status_source_new(const struct parts *parts, const struct job *job,
                                         struct cw_err *err)
 {
+    uint32_t ranks = parts->options->ranks;
     struct status_source *s = calloc(1, sizeof(*s));
 
     if (s) {
-        s->config = *config;
+        s->parts = parts;
+        s->job = job;
         s->status.server.fd = s->demand.server.fd = -1;
         s->status.watch.fd = s->demand.watch.fd = -1;
-        s->stats = calloc(config->options->ranks, sizeof(*s->stats));
+        s->stats = calloc(ranks, sizeof(*s->stats));
     }
     if (!s || !s->stats)
-        cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", config->options->ranks);
+        cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", ranks);
     else
         open_source(s, &s->status, STATUS_NAME, STATUS_FRESH_NS, step, err);
     if (err->code) {
@@ -245,19 +252,9 @@ void status_source_free(struct status_source *s)
     free(s);
 }
 
-void status_source_set_relays(struct status_source *s, const char *addresses)
-{
-    snprintf(s->relays, sizeof(s->relays), "%s", addresses);
-}
-
-void status_source_set_relay_restarts(struct status_source *s, uint32_t relay, uint32_t restarts)
-{
-    s->relay_restarts[relay] = restarts;
-}
-
 void status_source_take(struct status_source *s, const struct cw_stats *stats)
 {
-    if (stats->rank >= s->config.options->ranks)
+    if (stats->rank >= s->parts->options->ranks)
         return;
     s->stats[stats->rank] = *stats;
     s->coming -= s->coming > 0;
@@ -280,7 +277,7 @@ void status_source_refresh(struct status_source *s)
 
 uint32_t status_source_missing(const struct status_source *s)
 {
-    uint32_t ranks = s->config.options->ranks;
+    uint32_t ranks = s->parts->options->ranks;
 
     return s->received < ranks ? ranks - s->received : 0;
 }
@@ -313,14 +310,14 @@ static void print_relay(FILE *to, const struct cw_relay_stats *relay)
 /* The table of --stats: one row a rank, then one a relay. */
 void status_source_print(FILE *to, const struct status_source *s)
 {
-    const struct layout *l = s->config.layout;
-    uint32_t ranks = s->config.options->ranks;
+    const struct layout *l = &s->parts->layout;
+    uint32_t ranks = s->parts->options->ranks;
 
     fprintf(to, "%6s %10s %14s %10s %14s %10s %12s %8s %12s %9s %10s %10s %12s %8s\n", "rank",
             "sent", "bytes", "received", "bytes", "unexpected", "polls", "sleeps", "syscalls",
             "switches", "events", "acts", "log_bytes", "restarts");
     for (uint32_t rank = 0; rank < ranks; rank++)
-        print_rank(to, &s->stats[rank], s->config.job->rank[rank].restarts);
+        print_rank(to, &s->stats[rank], s->job->rank[rank].restarts);
     for (uint32_t relay = 0; relay < l->relays; relay++)
         for (uint32_t rank = ranks; rank-- > 0;)
             if (!l->homes || l->homes[rank] == relay) {
