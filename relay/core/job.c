@@ -212,7 +212,7 @@ struct relay_rank *job_rank_return(struct relay_job *job, uint32_t number, uint3
 
     assert(!job->ranked[number]);
     if (rank)
-        saved_return_rank(rank, cell);
+        ledger_return(job->entry.ledger, &rank->mailbox.entry, cell, rank, saved_rank);
     job->ranked[number] = rank;
     return rank;
 }

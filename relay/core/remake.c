@@ -122,7 +122,7 @@ static void return_job(struct remake *r, uint32_t cell, const struct saved_job *
     }
     job->log = true;
     job->resume_ns = saved->resume_ns;
-    saved_return_job(job, cell);
+    ledger_return(r->ledger, &job->entry, cell, job, saved_job);
     r->taken[cell] = true;
     if (route_return(job, saved->told) < 0)
         lose(r, job, returned, SAVED_NONE,

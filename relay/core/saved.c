@@ -6,7 +6,7 @@ _Static_assert(sizeof(struct saved_job) <= LEDGER_BODY, "a state fits a cell");
 _Static_assert(sizeof(struct saved_rank) <= LEDGER_BODY, "a state fits a cell");
 _Static_assert(sizeof(struct saved_conn) <= LEDGER_BODY, "a state fits a cell");
 
-static void save_job(const void *owner, void *body)
+void saved_job(const void *owner, void *body)
 {
     const struct relay_job *job = owner;
     struct saved_job saved = {
@@ -25,7 +25,7 @@ static uint32_t link_number(const struct relay_job *job, const struct transfer *
     return SAVED_NONE;
 }
 
-static void save_rank(const void *owner, void *body)
+void saved_rank(const void *owner, void *body)
 {
     const struct relay_rank *rank = owner;
     const struct relay_mailbox *mailbox = &rank->mailbox;
@@ -73,7 +73,7 @@ bool saved_enter_job(struct relay_job *job)
 {
     struct log_store *store = &job->set->shared->store;
 
-    if (!ledger_enter(store->ledger, &job->entry, LEDGER_JOB, job, save_job))
+    if (!ledger_enter(store->ledger, &job->entry, LEDGER_JOB, job, saved_job))
         return false;
     chain_keep(&job->told, &job->entry, 0);
     return true;
@@ -85,18 +85,8 @@ bool saved_enter_rank(struct relay_rank *rank)
 
     if (!mailbox->job->entry.ledger)
         return true;
-    if (!ledger_enter(mailbox->job->entry.ledger, &mailbox->entry, LEDGER_RANK, rank, save_rank))
+    if (!ledger_enter(mailbox->job->entry.ledger, &mailbox->entry, LEDGER_RANK, rank, saved_rank))
         return false;
     log_outlive(&mailbox->log, &mailbox->entry);
     return true;
-}
-
-void saved_return_job(struct relay_job *job, uint32_t cell)
-{
-    ledger_return(job->set->shared->store.ledger, &job->entry, cell, job, save_job);
-}
-
-void saved_return_rank(struct relay_rank *rank, uint32_t cell)
-{
-    ledger_return(rank->mailbox.job->entry.ledger, &rank->mailbox.entry, cell, rank, save_rank);
 }

@@ -46,13 +46,12 @@ struct saved_conn {
     uint32_t owes_ack;
 };
 
-/* For conn_outlive. */
+/* For ledger_return and conn_outlive. */
+void saved_job(const void *job, void *body);
+void saved_rank(const void *rank, void *body);
 void saved_conn(const void *conn, void *body);
 /* From now on they outlive the process, where there is a ledger. False: there is no room. */
 bool saved_enter_job(struct relay_job *job);
 bool saved_enter_rank(struct relay_rank *rank);
-/* The same for what was left in a cell. */
-void saved_return_job(struct relay_job *job, uint32_t cell);
-void saved_return_rank(struct relay_rank *rank, uint32_t cell);
 
 #endif
