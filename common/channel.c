@@ -5,81 +5,197 @@
 #include <string.h>
 
 #define HEAD sizeof(struct cw_piece)
-#define CHANNEL_TOTAL_MAX (256u << 20)    /* of all streams, where they are above the least size */
-#define STREAM_HEAD (2 * CW_CHANNEL_LINE) /* before the bytes of a stream: a line of each side */
-#define PIECES_MIN 4u                     /* that have room in a stream */
+#define SMALL_TOTAL_MAX (64u << 20) /* of blocks, one for each stream; else blocks are smaller */
+#define PIECES_MIN 4u               /* that have room in a block */
+
+/* Where a block of a stream begins, and what was put before it. */
+struct block_note {
+    uint64_t at;
+    uint32_t number;
+    struct cw_stream_sum sum;
+};
+
+/* In the memory: a line of the reader, and two of the writer. */
+struct cw_stream_head {
+    _Alignas(CW_CHANNEL_LINE) _Atomic uint64_t taken; /* the reader's position */
+    _Atomic uint64_t first; /* 1 + number of the first block that is there, and above 32 bits how
+                               many were before it; 0: none yet. The writer's at first, then the
+                               reader's */
+    _Alignas(CW_CHANNEL_LINE) _Atomic uint32_t waits; /* 1: the writer waits for room */
+    _Atomic uint32_t noted;                           /* 1 + which note counts; 0: none */
+    struct block_note notes[2];                       /* of one writer after the other, by turns */
+};
+
+/* At the start of the memory. */
+struct blocks_head {
+    _Alignas(CW_CHANNEL_LINE) _Atomic uint64_t free; /* 1 + the first free block, and a count of
+                                                        changes above 32 bits */
+    _Alignas(CW_CHANNEL_LINE) _Atomic uint32_t used; /* blocks that were ever taken */
+    _Atomic uint32_t spent;                          /* 1: nothing is kept any more */
+};
+
+struct rank_head {
+    _Alignas(CW_CHANNEL_LINE) _Atomic uint32_t sleeps; /* 1: it is to be woken there */
+    _Atomic uint32_t cpu;                              /* 1 + the processor; 0: not known */
+};
 
 _Static_assert(HEAD == 40, "docs/protocol.md, Channel memory");
-_Static_assert(CW_CHANNEL_PIECE_MAX *PIECES_MIN < CW_CHANNEL_STREAM_MAX, "pieces flow");
+_Static_assert(sizeof(struct cw_stream_head) == 192, "docs/protocol.md, Channel memory");
+_Static_assert(sizeof(struct blocks_head) == 128, "docs/protocol.md, Channel memory");
 
-static uint32_t stream_bytes(uint32_t ranks)
+/* --- where things are ----------------------------------------------------------------------------
+ */
+
+static uint32_t block_bytes(uint32_t ranks)
 {
-    uint32_t size = CW_CHANNEL_STREAM_MAX;
+    uint32_t size = CW_CHANNEL_BLOCK_MAX;
 
-    while (size > CW_CHANNEL_STREAM_MIN && (uint64_t)size * ranks * ranks > CHANNEL_TOTAL_MAX)
+    while (size > CW_CHANNEL_BLOCK_MIN && (uint64_t)size * ranks * ranks > SMALL_TOTAL_MAX)
         size /= 2;
     return size;
 }
 
-static size_t stream_stride(uint32_t size)
+static size_t heads_bytes(uint32_t ranks)
 {
-    return STREAM_HEAD + size;
+    size_t streams = (size_t)ranks * ranks + ranks;
+    size_t all = sizeof(struct blocks_head) + (size_t)ranks * CW_CHANNEL_LINE +
+                 streams * sizeof(struct cw_stream_head);
+
+    return (all + CW_CHANNEL_BLOCK_MIN - 1) / CW_CHANNEL_BLOCK_MIN * CW_CHANNEL_BLOCK_MIN;
 }
 
-size_t cw_channel_bytes(uint32_t ranks)
+size_t cw_channel_bytes(uint32_t ranks, uint64_t log_bytes)
 {
-    return (size_t)ranks * CW_CHANNEL_LINE +
-           (size_t)ranks * ranks * stream_stride(stream_bytes(ranks));
+    uint32_t block = block_bytes(ranks);
+    uint64_t blocks = (uint64_t)ranks * ranks * CW_CHANNEL_AHEAD + log_bytes / block;
+
+    return heads_bytes(ranks) + (size_t)blocks * block;
 }
 
-struct cw_channel cw_channel_at(void *memory, uint32_t ranks)
+bool cw_channel_at(struct cw_channel *channel, void *memory, size_t size, uint32_t ranks)
 {
-    assert(ranks <= CW_CHANNEL_RANKS_MAX);
-    return (struct cw_channel){
-        .memory = memory, .ranks = ranks, .stream_bytes = stream_bytes(ranks)};
+    uint32_t block = block_bytes(ranks);
+
+    if (ranks == 0 || ranks > CW_CHANNEL_RANKS_MAX || size < cw_channel_bytes(ranks, 0) ||
+        (size - heads_bytes(ranks)) / block >= UINT32_MAX)
+        return false;
+    *channel = (struct cw_channel){.memory = memory,
+                                   .size = size,
+                                   .ranks = ranks,
+                                   .block_bytes = block,
+                                   .blocks = (uint32_t)((size - heads_bytes(ranks)) / block)};
+    return true;
 }
 
-struct cw_stream cw_channel_stream(const struct cw_channel *channel, uint32_t from, uint32_t to)
+static struct blocks_head *blocks_of(const struct cw_channel *channel)
 {
-    uint8_t *at = channel->memory + (size_t)channel->ranks * CW_CHANNEL_LINE +
-                  ((size_t)to * channel->ranks + from) * stream_stride(channel->stream_bytes);
+    return (struct blocks_head *)channel->memory;
+}
 
-    return (struct cw_stream){.bytes = at + STREAM_HEAD,
-                              .taken = (_Atomic uint64_t *)at,
-                              .waits = (_Atomic uint32_t *)(at + CW_CHANNEL_LINE),
-                              .size = channel->stream_bytes};
+bool cw_channel_keeps(const struct cw_channel *channel)
+{
+    return channel->blocks > channel->ranks * channel->ranks * CW_CHANNEL_AHEAD;
+}
+
+bool cw_channel_is_spent(const struct cw_channel *channel)
+{
+    return atomic_load_explicit(&blocks_of(channel)->spent, memory_order_acquire);
+}
+
+void cw_channel_set_spent(const struct cw_channel *channel)
+{
+    atomic_store_explicit(&blocks_of(channel)->spent, 1, memory_order_release);
+}
+
+static uint8_t *block_at(const struct cw_channel *channel, uint32_t number)
+{
+    return channel->memory + heads_bytes(channel->ranks) + (size_t)number * channel->block_bytes;
+}
+
+static struct cw_stream stream_of(const struct cw_channel *channel, size_t index, bool keeps)
+{
+    struct cw_stream_head *heads =
+        (struct cw_stream_head *)(channel->memory + sizeof(struct blocks_head) +
+                                  (size_t)channel->ranks * CW_CHANNEL_LINE);
+
+    return (struct cw_stream){.channel = channel, .head = &heads[index], .keeps = keeps};
+}
+
+struct cw_stream cw_channel_stream(const struct cw_channel *channel, uint32_t from, uint32_t to,
+                                   bool keeps)
+{
+    return stream_of(channel, (size_t)to * channel->ranks + from, keeps);
+}
+
+struct cw_stream cw_channel_decisions(const struct cw_channel *channel, uint32_t rank)
+{
+    return stream_of(channel, (size_t)channel->ranks * channel->ranks + rank, true);
+}
+
+/* --- blocks --------------------------------------------------------------------------------------
+ */
+
+/* At the end of a block: 1 + the next one, of its stream or that is free. */
+static _Atomic uint32_t *link_of(const struct cw_channel *channel, uint32_t number)
+{
+    return (_Atomic uint32_t *)(block_at(channel, number) + channel->block_bytes) - 1;
+}
+
+/* The one that was freed last: it is warm. A process that dies with it in hand takes it along. */
+static bool block_take(const struct cw_channel *channel, uint32_t *number)
+{
+    struct blocks_head *head = blocks_of(channel);
+    uint64_t free = atomic_load_explicit(&head->free, memory_order_acquire);
+    uint32_t used;
+
+    while ((uint32_t)free) {
+        uint32_t first = (uint32_t)free - 1;
+        uint64_t next;
+
+        if (first >= channel->blocks)
+            return false;
+        next = atomic_load_explicit(link_of(channel, first), memory_order_relaxed);
+        next |= ((free >> 32) + 1) << 32;
+        if (atomic_compare_exchange_weak_explicit(&head->free, &free, next, memory_order_acquire,
+                                                  memory_order_acquire)) {
+            *number = first;
+            return true;
+        }
+    }
+    used = atomic_load_explicit(&head->used, memory_order_relaxed);
+    while (used < channel->blocks)
+        if (atomic_compare_exchange_weak_explicit(&head->used, &used, used + 1,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+            *number = used;
+            return true;
+        }
+    return false;
+}
+
+static void block_give(const struct cw_channel *channel, uint32_t number)
+{
+    struct blocks_head *head = blocks_of(channel);
+    uint64_t free = atomic_load_explicit(&head->free, memory_order_relaxed);
+    uint64_t now;
+
+    do {
+        atomic_store_explicit(link_of(channel, number), (uint32_t)free, memory_order_relaxed);
+        now = (((free >> 32) + 1) << 32) | (number + 1);
+    } while (!atomic_compare_exchange_weak_explicit(&head->free, &free, now, memory_order_release,
+                                                    memory_order_relaxed));
 }
 
 /* --- sleeping ------------------------------------------------------------------------------------
  */
 
-/* 1 + the processor that it runs on; 0: not known. */
-static _Atomic uint32_t *cpu_of(const struct cw_channel *channel, uint32_t rank)
+static struct rank_head *rank_of(const struct cw_channel *channel, uint32_t rank)
 {
-    return (_Atomic uint32_t *)(channel->memory + (size_t)rank * CW_CHANNEL_LINE) + 1;
-}
-
-void cw_channel_runs_on(const struct cw_channel *channel, uint32_t rank, int cpu)
-{
-    _Atomic uint32_t *word = cpu_of(channel, rank);
-
-    if (atomic_load_explicit(word, memory_order_relaxed) != (uint32_t)(cpu + 1))
-        atomic_store_explicit(word, (uint32_t)(cpu + 1), memory_order_relaxed);
-}
-
-bool cw_channel_shares_cpu(const struct cw_channel *channel, uint32_t rank, int cpu)
-{
-    uint32_t other = 0;
-
-    while (other < rank && atomic_load_explicit(cpu_of(channel, other), memory_order_relaxed) !=
-                               (uint32_t)(cpu + 1))
-        other++;
-    return other < rank;
+    return (struct rank_head *)(channel->memory + sizeof(struct blocks_head)) + rank;
 }
 
 static _Atomic uint32_t *sleeps_of(const struct cw_channel *channel, uint32_t rank)
 {
-    return (_Atomic uint32_t *)(channel->memory + (size_t)rank * CW_CHANNEL_LINE);
+    return &rank_of(channel, rank)->sleeps;
 }
 
 /* Either this side sees that the other one waits, or the other one sees what this side did: each
@@ -97,11 +213,6 @@ static void set(_Atomic uint32_t *word)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-bool cw_channel_wakes(const struct cw_channel *channel, uint32_t rank)
-{
-    return is_set(sleeps_of(channel, rank));
-}
-
 _Atomic uint32_t *cw_channel_sleep(const struct cw_channel *channel, uint32_t rank)
 {
     set(sleeps_of(channel, rank));
@@ -113,75 +224,195 @@ void cw_channel_woke(const struct cw_channel *channel, uint32_t rank)
     atomic_store_explicit(sleeps_of(channel, rank), 0, memory_order_relaxed);
 }
 
+bool cw_channel_wakes(const struct cw_channel *channel, uint32_t rank, _Atomic uint32_t **futex)
+{
+    *futex = sleeps_of(channel, rank);
+    return is_set(*futex);
+}
+
+void cw_channel_runs_on(const struct cw_channel *channel, uint32_t rank, int cpu)
+{
+    _Atomic uint32_t *word = &rank_of(channel, rank)->cpu;
+
+    if (atomic_load_explicit(word, memory_order_relaxed) != (uint32_t)(cpu + 1))
+        atomic_store_explicit(word, (uint32_t)(cpu + 1), memory_order_relaxed);
+}
+
+bool cw_channel_shares_cpu(const struct cw_channel *channel, uint32_t rank, int cpu)
+{
+    uint32_t other = 0;
+
+    while (other < rank && atomic_load_explicit(&rank_of(channel, other)->cpu,
+                                                memory_order_relaxed) != (uint32_t)(cpu + 1))
+        other++;
+    return other < rank;
+}
+
 void cw_stream_wait(struct cw_stream *stream)
 {
-    set(stream->waits);
+    set(&stream->head->waits);
 }
 
 bool cw_stream_is_awaited(const struct cw_stream *stream)
 {
-    return is_set(stream->waits);
+    return !stream->keeps && is_set(&stream->head->waits);
 }
 
 /* --- pieces --------------------------------------------------------------------------------------
  */
 
-/* Of a piece with so much payload, and the pieces after it begin at lines. */
+/* Of a piece with so much payload, and the piece after it begins at a line. */
 static uint32_t length_of(uint32_t payload)
 {
     return (uint32_t)((HEAD + payload + CW_CHANNEL_LINE - 1) & ~(CW_CHANNEL_LINE - 1));
 }
 
-static struct cw_piece *piece_at(const struct cw_stream *stream, uint64_t position)
+static struct cw_piece *piece_of(const struct cw_stream *stream)
 {
-    return (struct cw_piece *)(stream->bytes + (position & (stream->size - 1)));
+    return (struct cw_piece *)(stream->block + stream->offset);
 }
 
-static uint32_t piece_max(const struct cw_stream *stream)
+static uint32_t piece_max(const struct cw_channel *channel)
 {
-    uint32_t most = stream->size / PIECES_MIN - CW_CHANNEL_LINE;
+    uint32_t most = channel->block_bytes / PIECES_MIN - CW_CHANNEL_LINE;
 
     return most < CW_CHANNEL_PIECE_MAX ? most : CW_CHANNEL_PIECE_MAX;
 }
 
-/* The stamp behind what is put has to have room, too. */
-static int64_t free_bytes(const struct cw_stream *stream)
+static bool is_there(const struct cw_stream *stream)
 {
-    return (int64_t)stream->size - (int64_t)(stream->at - stream->seen) -
-           (int64_t)(2 * CW_CHANNEL_LINE + HEAD);
+    return atomic_load_explicit(&piece_of(stream)->stamp, memory_order_acquire) == stream->at + 1;
+}
+
+static void enter(struct cw_stream *stream, uint32_t number)
+{
+    stream->at += stream->block ? stream->channel->block_bytes - stream->offset : 0;
+    stream->number = number;
+    stream->block = block_at(stream->channel, number);
+    stream->offset = 0;
+}
+
+/* The first block that is there, if one is. */
+static bool begin(struct cw_stream *stream)
+{
+    uint64_t first = atomic_load_explicit(&stream->head->first, memory_order_acquire);
+
+    if (first == 0 || stream->broken)
+        return false;
+    stream->broken |= (uint32_t)first - 1 >= stream->channel->blocks;
+    if (stream->broken)
+        return false;
+    enter(stream, (uint32_t)first - 1);
+    stream->at = (first >> 32) * stream->channel->block_bytes;
+    return true;
+}
+
+static void copy_head(struct cw_piece *to, const struct cw_piece *from)
+{
+    to->size = from->size;
+    to->type = from->type;
+    to->tag = from->tag;
+    to->total = from->total;
+    to->req = from->req;
+    to->more = from->more;
+}
+
+/* --- writing -------------------------------------------------------------------------------------
+ */
+
+/* For a successor, who looks from there on. */
+static void note_block(struct cw_stream *stream)
+{
+    struct cw_stream_head *head = stream->head;
+    uint32_t turn = (uint32_t)(stream->at / stream->channel->block_bytes) & 1;
+
+    head->notes[turn] =
+        (struct block_note){.at = stream->at, .number = stream->number, .sum = stream->sum};
+    atomic_store_explicit(&head->noted, turn + 1, memory_order_release);
+}
+
+/* A block of which nothing looks like a piece, where a reader looks. */
+static bool new_block(struct cw_stream *stream, uint32_t *number)
+{
+    struct cw_piece *first;
+
+    stream->spent = !block_take(stream->channel, number);
+    if (stream->spent)
+        return false;
+    first = (struct cw_piece *)block_at(stream->channel, *number);
+    atomic_store_explicit(&first->stamp, 0, memory_order_relaxed);
+    return true;
+}
+
+static bool first_block(struct cw_stream *stream)
+{
+    uint32_t number;
+
+    if (!new_block(stream, &number))
+        return false;
+    atomic_store_explicit(&stream->head->first, number + 1ull, memory_order_release);
+    enter(stream, number);
+    note_block(stream);
+    return true;
+}
+
+/* The last line of a block is for this. */
+static bool next_block(struct cw_stream *stream)
+{
+    struct cw_piece *to = piece_of(stream);
+    uint32_t number;
+
+    if (!new_block(stream, &number))
+        return false;
+    copy_head(to, &(struct cw_piece){.type = CW_PIECE_NEXT, .tag = number});
+    atomic_store_explicit(link_of(stream->channel, stream->number), number + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&to->stamp, stream->at + 1, memory_order_release);
+    enter(stream, number);
+    note_block(stream);
+    return true;
+}
+
+/* One who is not kept waits for the reader. */
+static bool is_ahead(struct cw_stream *stream)
+{
+    uint64_t most = (uint64_t)stream->channel->block_bytes * (CW_CHANNEL_AHEAD - 1);
+
+    if (stream->keeps || stream->at - stream->seen < most)
+        return false;
+    stream->seen = atomic_load_explicit(&stream->head->taken, memory_order_acquire);
+    stream->broken |= stream->seen > stream->at;
+    return stream->broken || stream->at - stream->seen >= most;
+}
+
+/* Behind the piece there has to be a line. */
+static int64_t left_in_block(const struct cw_stream *stream)
+{
+    return (int64_t)stream->channel->block_bytes - (int64_t)stream->offset -
+           (int64_t)(CW_CHANNEL_LINE + HEAD);
+}
+
+bool cw_stream_fits(struct cw_stream *stream, uint32_t size)
+{
+    if (!stream->block && !first_block(stream))
+        return false;
+    return left_in_block(stream) >= (int64_t)size || (!is_ahead(stream) && next_block(stream));
 }
 
 int32_t cw_stream_room(struct cw_stream *stream, uint64_t wanted)
 {
-    int64_t most = piece_max(stream);
-    int64_t least;
+    uint32_t most = piece_max(stream->channel);
+    uint32_t least;
 
-    if (wanted < (uint64_t)most)
-        most = (int64_t)wanted;
+    if (wanted < most)
+        most = (uint32_t)wanted;
     least = most < CW_CHANNEL_PIECE_MIN ? most : CW_CHANNEL_PIECE_MIN;
-    if (free_bytes(stream) < most) {
-        stream->seen = atomic_load_explicit(stream->taken, memory_order_acquire);
-        stream->broken |= stream->at - stream->seen > stream->size;
-    }
-    if (stream->broken || free_bytes(stream) < least)
+    if (!cw_stream_fits(stream, least))
         return -1;
-    return (int32_t)(free_bytes(stream) < most ? free_bytes(stream) : most);
+    return left_in_block(stream) < (int64_t)most ? (int32_t)left_in_block(stream) : (int32_t)most;
 }
 
-/* Payload lies behind its head, and goes on at the beginning where the bytes end. */
-static void copy_in(const struct cw_stream *stream, uint64_t position, const void *from,
-                    size_t size)
-{
-    size_t at = (size_t)(position & (stream->size - 1));
-    size_t first = size < stream->size - at ? size : stream->size - at;
-
-    cw_copy(stream->bytes + at, from, first);
-    if (size > first)
-        cw_copy(stream->bytes, (const uint8_t *)from + first, size - first);
-}
-
-static void gather(const struct cw_stream *stream, uint64_t position, size_t size,
-                   const struct iovec *from, size_t skip)
+static void gather(uint8_t *to, size_t size, const struct iovec *from, size_t skip)
 {
     for (; size > 0; from++) {
         size_t n = from->iov_len > skip ? from->iov_len - skip : 0;
@@ -189,11 +420,22 @@ static void gather(const struct cw_stream *stream, uint64_t position, size_t siz
         if (n > size)
             n = size;
         if (n > 0)
-            copy_in(stream, position, (const uint8_t *)from->iov_base + skip, n);
+            cw_copy(to, (const uint8_t *)from->iov_base + skip, n);
         skip -= skip < from->iov_len ? skip : from->iov_len;
-        position += n;
+        to += n;
         size -= n;
     }
+}
+
+static void count(struct cw_stream_sum *sum, const struct cw_piece *piece)
+{
+    if (piece->type <= CW_PIECE_AM) {
+        sum->messages++;
+        sum->bytes = 0;
+    }
+    if (piece->type <= CW_PIECE_MORE)
+        sum->bytes += piece->size;
+    sum->sents += piece->type == CW_PIECE_SENT;
 }
 
 /* The reader looks at the stamp of the piece after this one next: what lies there from before must
@@ -201,47 +443,141 @@ static void gather(const struct cw_stream *stream, uint64_t position, size_t siz
 void cw_stream_put(struct cw_stream *stream, const struct cw_piece *piece, const struct iovec *from,
                    size_t skip)
 {
-    struct cw_piece *to = piece_at(stream, stream->at);
-    uint64_t next = stream->at + length_of(piece->size);
+    struct cw_piece *to = piece_of(stream);
+    uint32_t length = length_of(piece->size);
+    struct cw_piece *next = (struct cw_piece *)((uint8_t *)to + length);
 
-    to->size = piece->size;
-    to->type = piece->type;
-    to->tag = piece->tag;
-    to->total = piece->total;
-    to->req = piece->req;
-    gather(stream, stream->at + HEAD, piece->size, from, skip);
-    atomic_store_explicit(&piece_at(stream, next)->stamp, 0, memory_order_relaxed);
+    assert(stream->offset + length <= stream->channel->block_bytes - CW_CHANNEL_LINE);
+    copy_head(to, piece);
+    gather((uint8_t *)to + HEAD, piece->size, from, skip);
+    atomic_store_explicit(&next->stamp, 0, memory_order_relaxed);
     atomic_store_explicit(&to->stamp, stream->at + 1, memory_order_release);
-    stream->at = next;
+    stream->at += length;
+    stream->offset += length;
+    if (stream->keeps)
+        count(&stream->sum, piece);
+}
+
+/* --- reading -------------------------------------------------------------------------------------
+ */
+
+static bool begin_const(const struct cw_stream *stream)
+{
+    return atomic_load_explicit(&stream->head->first, memory_order_acquire) != 0;
+}
+
+bool cw_stream_readable(const struct cw_stream *stream)
+{
+    return stream->block ? is_there(stream) : begin_const(stream);
+}
+
+static bool has_room_for(const struct cw_stream *stream, const struct cw_piece *piece)
+{
+    uint32_t end = stream->channel->block_bytes - CW_CHANNEL_LINE;
+    uint32_t most =
+        piece->type == CW_PIECE_INPUTS ? CW_CHANNEL_NOTE_MAX : piece_max(stream->channel);
+
+    return piece->type < CW_PIECE_TYPES && piece->size <= most &&
+           (piece->type == CW_PIECE_NEXT ? piece->tag < stream->channel->blocks
+                                         : stream->offset + length_of(piece->size) <= end);
+}
+
+/* From block to block. */
+static bool look(struct cw_stream *stream, struct cw_piece *piece)
+{
+    while ((stream->block || begin(stream)) && is_there(stream)) {
+        copy_head(piece, piece_of(stream));
+        stream->broken |= !has_room_for(stream, piece);
+        if (stream->broken || piece->type != CW_PIECE_NEXT)
+            return !stream->broken;
+        enter(stream, (uint32_t)piece->tag);
+        if (!stream->keeps)
+            cw_stream_free(stream, stream->at);
+    }
+    return false;
 }
 
 bool cw_stream_next(struct cw_stream *stream, struct cw_piece *piece)
 {
-    const struct cw_piece *there = piece_at(stream, stream->at);
-
-    if (atomic_load_explicit(&there->stamp, memory_order_acquire) != stream->at + 1)
-        return false;
-    piece->size = there->size;
-    piece->type = there->type;
-    piece->tag = there->tag;
-    piece->total = there->total;
-    piece->req = there->req;
-    stream->broken |= piece->size > piece_max(stream) || piece->type >= CW_PIECE_TYPES;
-    return !stream->broken;
+    return look(stream, piece);
 }
 
-void cw_stream_copy(const struct cw_stream *stream, size_t skip, void *to, size_t size)
+const uint8_t *cw_stream_payload(const struct cw_stream *stream)
 {
-    size_t at = (size_t)((stream->at + HEAD + skip) & (stream->size - 1));
-    size_t first = size < stream->size - at ? size : stream->size - at;
+    return stream->block + stream->offset + HEAD;
+}
 
-    cw_copy(to, stream->bytes + at, first);
-    if (size > first)
-        cw_copy((uint8_t *)to + first, stream->bytes, size - first);
+static void pass(struct cw_stream *stream, const struct cw_piece *piece)
+{
+    stream->at += length_of(piece->size);
+    stream->offset += length_of(piece->size);
 }
 
 void cw_stream_take(struct cw_stream *stream, const struct cw_piece *piece)
 {
-    stream->at += length_of(piece->size);
-    atomic_store_explicit(stream->taken, stream->at, memory_order_release);
+    pass(stream, piece);
+    if (!stream->keeps)
+        atomic_store_explicit(&stream->head->taken, stream->at, memory_order_release);
+}
+
+/* Of a stream that is kept, the block before stays, too: a writer that died when it had gone on to
+ * the next one may have noted that one last. */
+void cw_stream_free(struct cw_stream *stream, uint64_t before)
+{
+    uint64_t first = atomic_load_explicit(&stream->head->first, memory_order_relaxed);
+    uint64_t end = before / stream->channel->block_bytes;
+
+    while ((first >> 32) + stream->keeps < end && !stream->broken) {
+        uint32_t number = (uint32_t)first - 1;
+        uint32_t next =
+            number < stream->channel->blocks
+                ? atomic_load_explicit(link_of(stream->channel, number), memory_order_relaxed)
+                : 0;
+
+        stream->broken |= next == 0 || next > stream->channel->blocks;
+        if (stream->broken)
+            break;
+        first = ((first >> 32) + 1) << 32 | next;
+        atomic_store_explicit(&stream->head->first, first, memory_order_release);
+        block_give(stream->channel, number);
+    }
+}
+
+uint64_t cw_stream_held(const struct cw_stream *stream)
+{
+    uint64_t first = atomic_load_explicit(&stream->head->first, memory_order_relaxed);
+
+    return stream->at - (first >> 32) * stream->channel->block_bytes;
+}
+
+void cw_stream_forget(struct cw_stream *stream)
+{
+    stream->keeps = false;
+    cw_stream_free(stream, stream->at);
+    atomic_store_explicit(&stream->head->taken, stream->at, memory_order_release);
+}
+
+void cw_stream_find_end(struct cw_stream *stream)
+{
+    const struct cw_stream_head *head = stream->head;
+    uint32_t noted = atomic_load_explicit(&head->noted, memory_order_acquire);
+    const struct block_note *note = &head->notes[(noted - 1) & 1];
+    struct cw_piece piece;
+    uint32_t before;
+
+    if (noted && note->number < stream->channel->blocks) {
+        stream->number = note->number;
+        stream->block = block_at(stream->channel, note->number);
+        stream->at = note->at;
+        stream->offset = 0;
+        stream->sum = note->sum;
+    }
+    for (before = stream->number; look(stream, &piece); before = stream->number) {
+        if (stream->number != before)
+            note_block(stream);
+        count(&stream->sum, &piece);
+        pass(stream, &piece);
+    }
+    if (stream->number != before)
+        note_block(stream);
 }

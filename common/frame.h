@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
-#define CW_PROTOCOL_VERSION 11
+#define CW_PROTOCOL_VERSION 12
 #define CW_FRAME_HEADER 16
 #define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
 #define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
@@ -201,11 +201,12 @@ CW_BODY(hello, CW_HELLO_SIZE, 120,
         v->magic == CW_PROTOCOL_MAGIC && v->role >= CW_ROLE_RANK && v->role <= CW_ROLE_IMAGE);
 
 enum cw_hello_flag {
-    CW_HELLO_LOG = 1,    /* of a dispatcher: keep what is needed to restart ranks */
-    CW_HELLO_RESUME = 2, /* the session goes on over this connection */
-    CW_HELLO_TAKE = 4,   /* of a dispatcher: a new session takes the place of the job's, which was
-                            left without anybody to resume it */
-    CW_HELLO_IMAGES = 8, /* of a dispatcher: images of ranks are taken, which make room in logs */
+    CW_HELLO_LOG = 1,      /* of a dispatcher: keep what is needed to restart ranks */
+    CW_HELLO_RESUME = 2,   /* the session goes on over this connection */
+    CW_HELLO_TAKE = 4,     /* of a dispatcher: a new session takes the place of the job's, which was
+                              left without anybody to resume it */
+    CW_HELLO_IMAGES = 8,   /* of a dispatcher: images of ranks are taken, which make room in logs */
+    CW_HELLO_CHANNEL = 16, /* of a rank: its messages and its log are in channel memory */
 };
 
 struct cw_welcome {
@@ -389,6 +390,7 @@ enum cw_unlogged {
     CW_UNLOGGED_THREADS = 1,   /* several threads call MPI */
     CW_UNLOGGED_READINGS = 2,  /* too many readings before MPI_Init */
     CW_UNLOGGED_ADDRESSES = 3, /* its memory lies elsewhere in each process */
+    CW_UNLOGGED_MEMORY = 4,    /* its log in channel memory has no room */
 };
 
 /* Which ranks are at home at relay `home` of the job. */

@@ -3,7 +3,9 @@
 #include "rdevice/arena.h"
 #include "rdevice/fatal.h"
 #include "rdevice/image/system.h"
+#include "rdevice/inputs.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,51 +13,113 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static void *map_memory(uint32_t ranks)
+#define TELLS_MAX (4u << 20) /* bytes by which the log grows before the relay is told ... */
+#define TELLS_SHARE 64u      /* ... or a rank's part of this part of the memory */
+
+_Static_assert(CW_READINGS_MAX <= CW_CHANNEL_NOTE_MAX, "inputs are noted at once");
+
+static void map_memory(struct channel *c, uint32_t ranks)
 {
-    const char *text = getenv(CW_CHANNEL_ENV);
-    size_t size = cw_channel_bytes(ranks);
-    int fd = text ? atoi(text) : -1;
     struct stat s;
     void *at;
 
-    if (fd < 0 || fstat(fd, &s) < 0 || s.st_size != (off_t)size)
+    if (c->fd < 0 || fstat(c->fd, &s) < 0 || s.st_size == 0)
         fatal_exit(CW_REPORT_FATAL,
                    "descriptor %d (" CW_CHANNEL_ENV ") is no channel memory of %u ranks: did the "
-                   "program close it before MPI_Init? --channel off does without",
-                   fd, ranks);
-    at = system_map((uintptr_t)ARENA_CHANNEL, size, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+                   "program close it? --channel off does without",
+                   c->fd, ranks);
+    at = system_map((uintptr_t)ARENA_CHANNEL, (uint64_t)s.st_size, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_FIXED_NOREPLACE, c->fd, 0);
     if (system_failed(at))
         fatal_exit(CW_REPORT_FATAL,
                    "mapping the channel memory, %zu bytes: %s; --channel off does "
                    "without",
-                   size, strerror((int)-(intptr_t)at));
-    system_close(fd);
-    return at;
+                   (size_t)s.st_size, strerror((int)-(intptr_t)at));
+    system_call(SYS_fcntl, c->fd, F_SETFD, FD_CLOEXEC);
+    if (!cw_channel_at(&c->memory, at, (size_t)s.st_size, ranks))
+        fatal_exit(CW_REPORT_FATAL, "channel memory of %zu bytes for %u ranks: that cannot be",
+                   (size_t)s.st_size, ranks);
+}
+
+static void open_streams(struct channel *c)
+{
+    for (uint32_t other = 0; other < c->memory.ranks; other++) {
+        c->out[other] = cw_channel_stream(&c->memory, c->rank, other, c->keeps);
+        if (c->keeps)
+            cw_stream_find_end(&c->out[other]);
+        c->found[other] = c->out[other].sum;
+    }
 }
 
 void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox *inbox,
                   const struct request_table *requests)
 {
+    const char *text = getenv(CW_CHANNEL_ENV);
     uint32_t ranks = setup->ranks;
 
-    *c = (struct channel){.on = setup->flags & CW_SETUP_CHANNEL};
+    *c = (struct channel){.on = setup->flags & CW_SETUP_CHANNEL,
+                          .fd = text ? atoi(text) : -1,
+                          .imaged = setup->image_address[0]};
     if (!c->on)
         return;
-    if (ranks > CW_CHANNEL_RANKS_MAX)
-        fatal_exit(CW_REPORT_FATAL, "channel memory for %u ranks: at most %u share one", ranks,
-                   CW_CHANNEL_RANKS_MAX);
-    c->memory = cw_channel_at(map_memory(ranks), ranks);
+    map_memory(c, ranks);
     c->rank = c->waits_for = setup->process.rank;
+    c->keeps = cw_channel_keeps(&c->memory) && !cw_channel_is_spent(&c->memory);
+    c->decisions = cw_channel_decisions(&c->memory, c->rank);
+    c->found = arena_alloc(ranks * sizeof(*c->found));
+    c->made = memset(arena_alloc(ranks * sizeof(*c->made)), 0, ranks * sizeof(*c->made));
     c->in = arena_alloc(ranks * sizeof(*c->in));
     c->out = arena_alloc(ranks * sizeof(*c->out));
-    for (uint32_t other = 0; other < ranks; other++) {
-        c->in[other] = cw_channel_stream(&c->memory, other, c->rank);
-        c->out[other] = cw_channel_stream(&c->memory, c->rank, other);
-    }
+    c->marked = arena_alloc((ranks + 1) * sizeof(*c->marked));
     c->holds = memset(arena_alloc(ranks * sizeof(*c->holds)), 0, ranks * sizeof(*c->holds));
+    for (uint32_t other = 0; other < ranks; other++)
+        c->in[other] = cw_channel_stream(&c->memory, other, c->rank, c->keeps);
+    open_streams(c);
     mailbox_begin(&c->mailbox, inbox, requests, ranks, setup->mailbox_bytes);
+}
+
+void channel_open_again(struct channel *c)
+{
+    if (!c->on)
+        return;
+    map_memory(c, c->memory.ranks);
+    c->repeated = 0;
+    c->waits_for = c->rank;
+    open_streams(c);
+}
+
+void channel_mark(struct channel *c, uint64_t polls)
+{
+    c->marked_polls = polls;
+    for (uint32_t other = 0; other < c->memory.ranks; other++)
+        c->marked[other] = c->in[other].at;
+    c->marked[c->memory.ranks] = c->decisions.at;
+}
+
+void channel_trim(struct channel *c, uint64_t polls)
+{
+    if (!c->keeps || polls == 0 || polls != c->marked_polls)
+        return;
+    for (uint32_t other = 0; other < c->memory.ranks; other++)
+        cw_stream_free(&c->in[other], c->marked[other]);
+    cw_stream_free(&c->decisions, c->marked[c->memory.ranks]);
+    c->marked_polls = 0;
+    c->held_told = 0;
+}
+
+bool channel_grew(struct channel *c, uint64_t *held)
+{
+    uint64_t much = c->memory.size / TELLS_SHARE / c->memory.ranks;
+
+    if (!c->keeps)
+        return false;
+    *held = cw_stream_held(&c->decisions);
+    for (uint32_t other = 0; other < c->memory.ranks; other++)
+        *held += cw_stream_held(&c->in[other]);
+    if (*held < c->held_told + (much < TELLS_MAX ? much : TELLS_MAX))
+        return false;
+    c->held_told = *held;
+    return true;
 }
 
 __attribute__((noreturn, cold)) static void broken(uint32_t other, const char *what)
@@ -69,9 +133,11 @@ __attribute__((noreturn, cold)) static void broken(uint32_t other, const char *w
 /* Returns whether it slept. */
 static bool wake(struct channel *c, uint32_t other)
 {
-    if (!cw_channel_wakes(&c->memory, other))
+    _Atomic uint32_t *futex;
+
+    if (!cw_channel_wakes(&c->memory, other, &futex))
         return false;
-    system_call(SYS_futex, c->memory.memory + (size_t)other * CW_CHANNEL_LINE, FUTEX_WAKE, 1);
+    system_call(SYS_futex, futex, FUTEX_WAKE, 1);
     return true;
 }
 
@@ -104,6 +170,86 @@ void channel_sleep(struct channel *c, uint64_t ns)
     cw_channel_woke(&c->memory, c->rank);
 }
 
+/* --- what this rank decides ----------------------------------------------------------------------
+ */
+
+/* Where there is no room for it, there is no log any more: the device finds that, and says so. */
+static void note(struct channel *c, const struct cw_piece *piece, const void *bytes)
+{
+    struct iovec from = {(void *)bytes, piece->size};
+
+    if (!c->keeps)
+        return;
+    if (cw_stream_fits(&c->decisions, piece->size))
+        cw_stream_put(&c->decisions, piece, &from, 0);
+    else
+        cw_channel_set_spent(&c->memory);
+}
+
+void channel_note_inputs(struct channel *c, uint64_t polls)
+{
+    if (inputs_written.used == 0)
+        return;
+    note(c,
+         &(struct cw_piece){
+             .type = CW_PIECE_INPUTS, .size = (uint32_t)inputs_written.used, .tag = polls},
+         inputs_written.bytes);
+    inputs_written.used = 0;
+}
+
+void channel_note_send(struct channel *c, const struct cw_send *send)
+{
+    note(c, &(struct cw_piece){.type = CW_PIECE_SEND, .size = sizeof(*send)}, send);
+}
+
+bool channel_next(struct channel *c, struct cw_piece *piece)
+{
+    return cw_stream_next(&c->decisions, piece);
+}
+
+void channel_repeated(struct channel *c, const struct cw_piece *piece)
+{
+    cw_stream_take(&c->decisions, piece);
+}
+
+struct cw_send channel_noted_send(const struct channel *c, const struct cw_piece *piece)
+{
+    struct cw_send send = {.dst = UINT32_MAX};
+
+    if (piece->size == sizeof(send))
+        memcpy(&send, cw_stream_payload(&c->decisions), sizeof(send));
+    return send;
+}
+
+const uint8_t *channel_noted_inputs(const struct channel *c)
+{
+    return cw_stream_payload(&c->decisions);
+}
+
+void channel_live(struct channel *c)
+{
+    cw_stream_find_end(&c->decisions);
+}
+
+uint64_t channel_begin(struct channel *c, uint32_t to, uint64_t total)
+{
+    uint64_t number = ++c->made[to].messages;
+
+    if (number < c->found[to].messages)
+        return total;
+    return number == c->found[to].messages && number > 0 ? c->found[to].bytes : UINT64_MAX;
+}
+
+void channel_forget(struct channel *c)
+{
+    c->keeps = false;
+    for (uint32_t other = 0; other < c->memory.ranks; other++)
+        cw_stream_forget(&c->in[other]);
+    for (uint32_t other = 0; other < c->memory.ranks; other++)
+        c->out[other].keeps = false;
+    cw_stream_forget(&c->decisions);
+}
+
 /* --- pieces --------------------------------------------------------------------------------------
  */
 
@@ -133,16 +279,24 @@ static void tell_matched(struct channel *c)
 
     for (uint32_t i = 0; i < m->matched_count; i++) {
         struct cw_piece piece = {.type = CW_PIECE_SENT, .req = m->matched[i].req};
+        struct cw_stream_sum *made = &c->made[m->matched[i].rank];
         uint32_t waits_for = c->waits_for;
 
+        if (made->sents < c->found[m->matched[i].rank].sents) {
+            made->sents++; /* an earlier incarnation has told it */
+            continue;
+        }
         if (channel_put(c, m->matched[i].rank, &piece, NULL, 0, 0) < 0)
             m->matched[left++] = m->matched[i];
+        else
+            made->sents++;
         c->waits_for = waits_for;
     }
     m->matched_count = left;
 }
 
-static bool read_one(struct channel *c, uint32_t other)
+/* At most `most` pieces; returns how many. */
+static uint32_t read_pieces(struct channel *c, uint32_t other, uint32_t most)
 {
     struct cw_stream *stream = &c->in[other];
     struct cw_piece piece;
@@ -150,7 +304,7 @@ static bool read_one(struct channel *c, uint32_t other)
     uint32_t count = 0;
 
     c->holds[other] = false;
-    while (count < CHANNEL_PIECES_MAX && cw_stream_next(stream, &piece)) {
+    while (count < most && cw_stream_next(stream, &piece)) {
         c->holds[other] = !mailbox_takes(&c->mailbox, &piece);
         if (c->holds[other]) {
             c->held = other;
@@ -166,6 +320,24 @@ static bool read_one(struct channel *c, uint32_t other)
         broken(other, "a piece of a length or a type that there is not");
     if (count > 0 && cw_stream_is_awaited(stream))
         wake(c, other);
+    return count;
+}
+
+static void note_took(struct channel *c, uint64_t polls, uint32_t other, uint32_t count)
+{
+    note(c, &(struct cw_piece){.type = CW_PIECE_TOOK, .tag = polls, .req = other, .more = count},
+         NULL);
+}
+
+static bool read_one(struct channel *c, uint32_t other, uint64_t polls)
+{
+    uint32_t count;
+
+    if (c->keeps)
+        channel_note_inputs(c, polls);
+    count = read_pieces(c, other, CHANNEL_PIECES_MAX);
+    if (count > 0)
+        note_took(c, polls, other, count);
     return count > 0;
 }
 
@@ -199,18 +371,41 @@ static void look_at_others(struct channel *c)
         all_wait(c);
 }
 
-bool channel_read(struct channel *c)
+/* Others see which of their messages were matched: what decided that, until now, is noted first. */
+static void tell_now(struct channel *c, uint64_t polls, bool noted)
+{
+    if (c->mailbox.matched_count == 0)
+        return;
+    if (c->keeps && !noted) {
+        channel_note_inputs(c, polls);
+        note_took(c, polls, c->rank, 0);
+    }
+    tell_matched(c);
+}
+
+bool channel_read(struct channel *c, uint64_t polls)
 {
     bool came = false;
 
     for (uint32_t other = 0; other < c->memory.ranks; other++)
         if (cw_stream_readable(&c->in[other]))
-            came |= read_one(c, other);
+            came |= read_one(c, other, polls);
     if (came)
         c->held_looks = 0;
     else if (c->holds[c->held])
         look_at_others(c);
+    tell_now(c, polls, came);
+    return came;
+}
+
+void channel_repeat_took(struct channel *c, const struct cw_piece *piece)
+{
+    if (piece->req >= c->memory.ranks || read_pieces(c, piece->req, piece->more) != piece->more)
+        fatal_exit(CW_REPORT_FATAL,
+                   "the log in channel memory lacks what this rank had taken from rank %u",
+                   piece->req);
+    c->repeated += piece->more;
+    channel_repeated(c, piece);
     if (c->mailbox.matched_count > 0)
         tell_matched(c);
-    return came;
 }

@@ -64,8 +64,11 @@ static void report_ended(const struct checkpoint *c, const struct image_outcome 
 /* --- the moment ---------------------------------------------------------------------------------
  */
 
-static struct cw_point point_of(const struct exchange *x)
+/* What happens in channel memory is no event for the relay. */
+struct cw_point checkpoint_point(const struct exchange *x)
 {
+    if (x->channel.on)
+        return (struct cw_point){.clock = x->cursor.polls};
     return (struct cw_point){
         .event = inbox_last_taken(&x->inbox), .clock = x->cursor.polls, .acts = x->cursor.acts};
 }
@@ -75,7 +78,9 @@ static void tell_relay(struct exchange *x, struct cw_point *point)
 {
     operation_inputs(x);
     exchange_make_room(x, CW_POINT_SIZE);
-    *point = point_of(x);
+    *point = checkpoint_point(x);
+    if (x->channel.on)
+        channel_mark(&x->channel, point->clock);
     cw_point_put(exchange_frame(x, CW_FRAME_POINT, CW_POINT_SIZE), point);
     exchange_flush(x);
 }
@@ -181,6 +186,10 @@ static struct image_setting setting_of(const struct checkpoint *c, const struct 
     if (s->key)
         leave_out(&setting, s->key, SECRET_PAGE);
     leave_out(&setting, store_secret(), SECRET_PAGE);
+    if (x->channel.on) {
+        setting.given[setting.given_count++] = x->channel.fd;
+        leave_out(&setting, x->channel.memory.memory, x->channel.memory.size);
+    }
     return setting;
 }
 

@@ -17,6 +17,9 @@ struct checkpoint {
     uint64_t waits_since_ns;       /* ... and since when */
 };
 
+/* Where the rank is now, for its relay. */
+struct cw_point checkpoint_point(const struct exchange *x);
+
 /* The rank has opened its session; or it goes on from an image. */
 void checkpoint_begin(struct checkpoint *c, const struct cw_setup *setup, int control_fd,
                       int pmi_fd, const struct exchange *x);

@@ -7,10 +7,26 @@
 
 #define REPLAY_FLUSH_POLLS 256u /* polls after which the relay gets to see what was repeated */
 
+/* With channel memory, where the log is there to be read. */
+static enum cursor_item peek_noted(struct exchange *x)
+{
+    struct cw_piece *noted = &x->cursor.noted;
+
+    if (!channel_next(&x->channel, noted))
+        return CURSOR_END;
+    if (noted->type == CW_PIECE_INPUTS)
+        x->cursor.readings_clock = noted->tag;
+    return noted->type == CW_PIECE_TOOK     ? CURSOR_TAKEN
+           : noted->type == CW_PIECE_INPUTS ? CURSOR_READINGS
+                                            : CURSOR_SEND;
+}
+
 /* What the log holds next; waits for the relay to say it. Readings stay where they are until an
  * input is asked for. */
 static enum cursor_item peek(struct exchange *x)
 {
+    if (x->channel.on)
+        return peek_noted(x);
     while (x->cursor.next == CURSOR_UNKNOWN) {
         if (exchange_next_readings(x, &x->cursor.readings_clock))
             return CURSOR_READINGS;
@@ -19,21 +35,30 @@ static enum cursor_item peek(struct exchange *x)
     return x->cursor.next;
 }
 
-/* Past the last determinant and the last operation the rank is live. The last determinant may be
- * readings: then it ends when they are used up. */
-static void settle(struct exchange *x)
+void cursor_live(struct exchange *x)
 {
-    struct cursor *c = &x->cursor;
-    struct cw_taken live;
+    struct cw_taken live = {.event = x->channel.on ? x->channel.repeated : x->inbox.event,
+                            .clock = x->cursor.polls};
 
-    if (c->acts < c->acts_made || inputs_unrepeated() > 0 || peek(x) != CURSOR_END)
-        return;
-    live = (struct cw_taken){.event = x->inbox.event, .clock = c->polls};
-    c->active = false;
+    if (x->channel.on)
+        channel_live(&x->channel);
+    x->cursor.active = false;
     trace_repeating = false;
     cw_taken_put(exchange_frame(x, CW_FRAME_LIVE, CW_TAKEN_SIZE), &live);
     exchange_flush(x);
     wait_left(&x->waiter);
+}
+
+/* Past the last determinant and the last operation the rank is live. The last determinant may be
+ * readings: then it ends when they are used up. */
+static void settle(struct exchange *x)
+{
+    const struct cursor *c = &x->cursor;
+
+    if ((!x->channel.on && c->acts < c->acts_made) || inputs_unrepeated() > 0 ||
+        peek(x) != CURSOR_END)
+        return;
+    cursor_live(x);
 }
 
 /* The program makes an operation, or takes something: it must have asked for inputs as it did. */
@@ -82,6 +107,86 @@ bool cursor_send(struct exchange *x, struct cw_send *send, uint64_t *has)
     return repeat_act(x, made);
 }
 
+/* --- with channel memory -------------------------------------------------------------------------
+ */
+
+/* Takes what was taken at this poll clock; returns whether anything was. */
+static bool repeat_took(struct exchange *x)
+{
+    struct cursor *c = &x->cursor;
+    bool any = false;
+
+    while (c->active && peek(x) == CURSOR_TAKEN) {
+        uint64_t clock = c->noted.tag;
+
+        if (clock > c->polls)
+            break;
+        if (clock < c->polls)
+            exchange_diverged(x,
+                              "it polls where it had taken a message from rank %u at poll %" PRIu64,
+                              c->noted.req, clock);
+        check_inputs(x);
+        channel_repeat_took(&x->channel, &c->noted);
+        any = true;
+    }
+    if (c->active)
+        settle(x);
+    return any;
+}
+
+static void compare_send(struct exchange *x, const struct cw_send *was, const struct cw_send *is)
+{
+    if (was->dst != is->dst || was->kind != is->kind || was->tag != is->tag ||
+        was->total != is->total)
+        exchange_diverged(x,
+                          "it sends %" PRIu64 " bytes with tag %" PRIx64
+                          " to rank %u, and had sent %" PRIu64 " bytes with tag %" PRIx64
+                          " to rank %u",
+                          is->total, is->tag, is->dst, was->total, was->tag, was->dst);
+    if (was->contents != is->contents && !contents_are_borne(&x->contents))
+        exchange_diverged(x, "it sends other contents to rank %u, %" PRIu64 " bytes", is->dst,
+                          is->total);
+}
+
+void cursor_note_send(struct exchange *x, const struct cw_send *send)
+{
+    struct cursor *c = &x->cursor;
+    struct cw_send was;
+
+    c->acts++;
+    if (c->active) {
+        check_inputs(x);
+        settle(x);
+    }
+    if (!c->active) {
+        channel_note_inputs(&x->channel, c->polls);
+        channel_note_send(&x->channel, send);
+        return;
+    }
+    if (peek(x) != CURSOR_SEND)
+        exchange_diverged(x, "it sends where it had waited");
+    was = channel_noted_send(&x->channel, &c->noted);
+    compare_send(x, &was, send);
+    channel_repeated(&x->channel, &c->noted);
+    settle(x);
+}
+
+static bool poll_noted(struct exchange *x)
+{
+    struct cursor *c = &x->cursor;
+    bool any = repeat_took(x);
+    enum cursor_item next;
+
+    if (!c->active)
+        return any;
+    next = peek(x);
+    if ((next == CURSOR_READINGS || inputs_unrepeated() > 0) && c->polls > c->readings_clock)
+        exchange_diverged(x, "it waits where it had asked for the time");
+    if (next == CURSOR_SEND && channel_noted_send(&x->channel, &c->noted).clock < c->polls)
+        exchange_diverged(x, "it waits where it had sent");
+    return any;
+}
+
 /* A rank that waits for something that never came must not wait for ever. What it was about to send
  * then tells most. */
 static void check_waiting(struct exchange *x)
@@ -101,6 +206,8 @@ bool cursor_poll(struct exchange *x)
     enum cursor_item next;
     uint64_t event;
 
+    if (x->channel.on)
+        return poll_noted(x);
     check_waiting(x);
     next = peek(x);
     if ((next == CURSOR_READINGS || inputs_unrepeated() > 0) && c->polls > c->readings_clock)
@@ -145,7 +252,12 @@ bool cursor_inputs(struct exchange *x)
     if (!x->cursor.active)
         return false;
     if (peek(x) == CURSOR_READINGS) {
-        exchange_take_frame(x);
+        if (!x->channel.on) {
+            exchange_take_frame(x);
+            return true;
+        }
+        inputs_repeat(channel_noted_inputs(&x->channel), x->cursor.noted.size);
+        channel_repeated(&x->channel, &x->cursor.noted);
         return true;
     }
     settle(x);

@@ -8,13 +8,21 @@
 #ifndef RDEVICE_CURSOR_H
 #define RDEVICE_CURSOR_H
 
+#include "common/channel.h"
 #include "common/frame.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* What the log holds next; CURSOR_UNKNOWN: the relay's next frame says it. */
-enum cursor_item { CURSOR_UNKNOWN, CURSOR_TAKEN, CURSOR_ANSWER, CURSOR_READINGS, CURSOR_END };
+enum cursor_item {
+    CURSOR_UNKNOWN,
+    CURSOR_TAKEN,
+    CURSOR_ANSWER,
+    CURSOR_READINGS,
+    CURSOR_SEND, /* in channel memory alone */
+    CURSOR_END
+};
 
 struct cursor {
     uint64_t polls; /* the poll clock: calls for progress, and probes */
@@ -26,6 +34,7 @@ struct cursor {
     enum cursor_item next;
     struct cw_taken taken;   /* when that is next */
     struct cw_probed answer; /* when that is next */
+    struct cw_piece noted;   /* what is next in channel memory */
     uint64_t readings_clock; /* poll clock of the readings that came last, or are next */
     uint64_t acts_made;      /* to be repeated */
     uint64_t acts_clock;     /* poll clock of the last of them */
@@ -49,12 +58,18 @@ static inline void cursor_begin(struct cursor *c, uint32_t incarnation,
                          .missing = welcome->missing};
 }
 
+/* There is nothing more to repeat, and the relay is told so. */
+void cursor_live(struct exchange *x);
+
 /* The program makes an operation: true when it was made before. */
 bool cursor_act(struct exchange *x);
 
 /* It is to send a message: true when it was sent before, with *has the bytes that the relay has.
  * Fills the flags. */
 bool cursor_send(struct exchange *x, struct cw_send *send, uint64_t *has);
+
+/* With channel memory: the program is to send a message. It is noted, or compared with what was. */
+void cursor_note_send(struct exchange *x, const struct cw_send *send);
 
 /* While it is active: a call for progress at the poll clock of now. True: events happened then. */
 bool cursor_poll(struct exchange *x);

@@ -111,6 +111,7 @@ static void open_session(const struct cw_point *from, struct cw_welcome *welcome
 {
     struct session *s = &device.exchange.session;
     struct cw_hello hello = {.role = CW_ROLE_RANK,
+                             .flags = device.exchange.channel.on ? CW_HELLO_CHANNEL : 0,
                              .rank = device.setup.process.rank,
                              .incarnation = device.setup.process.incarnation,
                              .event = from->event,
@@ -131,13 +132,26 @@ static void begin_checkpoints(void)
     sodium_memzero(device.setup.image_key, sizeof(device.setup.image_key));
 }
 
+/* The relay does not know what is to be repeated in channel memory: it hears when that is nothing,
+ * too. */
+static void begin_exchange(const struct cw_welcome *welcome, bool restored)
+{
+    struct exchange *x = &device.exchange;
+
+    exchange_begin(x, &device.setup, welcome, restored);
+    if (x->channel.on && !x->cursor.active && welcome->flags & CW_WELCOME_REPLAY)
+        cursor_live(x);
+}
+
 static void open_exchange(void)
 {
     struct exchange *x = &device.exchange;
+    struct cw_point from = {.event = 0};
     struct cw_welcome welcome;
 
-    open_session(&(struct cw_point){.event = 0}, &welcome);
-    exchange_begin(x, &device.setup, &welcome, false);
+    channel_open(&x->channel, &device.setup, &x->inbox, &x->requests);
+    open_session(&from, &welcome);
+    begin_exchange(&welcome, false);
     trace_repeating = x->cursor.active;
 }
 
@@ -203,8 +217,7 @@ static void tell_remarks(void)
 static void go_on_from_image(void)
 {
     struct exchange *x = &device.exchange;
-    struct cw_point point = {
-        .event = inbox_last_taken(&x->inbox), .clock = x->cursor.polls, .acts = x->cursor.acts};
+    struct cw_point point = checkpoint_point(x);
     struct cw_setup before = device.setup;
     struct cw_welcome welcome;
 
@@ -216,8 +229,9 @@ static void go_on_from_image(void)
                    before.process.rank);
     tell_remarks();
     session_forsake(&x->session);
+    channel_open_again(&x->channel);
     open_session(&point, &welcome);
-    exchange_begin(x, &device.setup, &welcome, true);
+    begin_exchange(&welcome, true);
     begin_checkpoints();
     stdin_becomes(device.setup.input_inode);
     inputs_go_on_from_image(x->cursor.logged);
@@ -307,7 +321,7 @@ static void look(struct exchange *x, struct device_poll *poll)
     if (x->session.out_urgent)
         exchange_flush(x);
     else if (!inbox_happened(&x->inbox))
-        poll->came = exchange_read(x);
+        poll->came = exchange_poll(x);
 }
 
 /* What a handler of an event asks a clock must be logged after what was taken, so that comes first,
@@ -319,7 +333,7 @@ struct device_poll device_poll(void)
 
     x->cursor.polls++;
     look(x, &poll);
-    if (inbox_happened(&x->inbox) && x->cursor.logged && !poll.repeated)
+    if (inbox_happened(&x->inbox) && x->cursor.logged && !x->channel.on && !poll.repeated)
         operation_taken(x);
     poll.events = inbox_take(&x->inbox);
     return poll;

@@ -12,18 +12,42 @@
 
 _Static_assert(EXCHANGE_PIECES_MAX + 1 <= SESSION_VECTORS_MAX, "what is queued, and the pieces");
 
+/* From now on the rank cannot be started again. */
+static void lose_log(struct exchange *x)
+{
+    channel_forget(&x->channel);
+    x->cursor.logged = false;
+    cw_word_put(exchange_frame(x, CW_FRAME_UNLOGGED, CW_WORD_SIZE), CW_UNLOGGED_MEMORY);
+}
+
+/* Its log is there, and not the relay's. */
+static void begin_channel(struct exchange *x)
+{
+    struct cursor *c = &x->cursor;
+
+    x->waiter.channel = &x->channel;
+    if (c->logged && !x->channel.keeps && c->incarnation > 1)
+        fatal_exit(CW_REPORT_FATAL, "this rank cannot be started again: there was no room for its "
+                                    "log in channel memory (--log-memory)");
+    if (c->logged && !x->channel.keeps)
+        lose_log(x);
+    c->active = c->logged && channel_next(&x->channel, &c->noted);
+    if (!c->active)
+        channel_live(&x->channel);
+}
+
 void exchange_begin(struct exchange *x, const struct cw_setup *setup,
                     const struct cw_welcome *welcome, bool restored)
 {
     wait_begin(&x->waiter, &x->session.wire, setup->ranks, setup->spin_ns);
-    channel_open(&x->channel, setup, &x->inbox, &x->requests);
-    x->waiter.channel = x->channel.on ? &x->channel : NULL;
     cursor_begin(&x->cursor, setup->process.incarnation, welcome);
+    if (x->channel.on)
+        begin_channel(x);
     contents_begin(&x->contents, setup->flags);
-    if (restored)
-        inbox_on_restore(&x->inbox, &x->requests);
-    else
+    if (!restored)
         inbox_begin(&x->inbox);
+    else if (!x->channel.on) /* whose messages nobody hands over again */
+        inbox_on_restore(&x->inbox, &x->requests);
     x->probes = (struct probes){.answered = false};
     x->asked.number = 0;
 }
@@ -112,6 +136,15 @@ static void on_readings(struct exchange *x, const struct session_frame *frame)
     inputs_repeat(frame->body + READINGS_HEAD, frame->length - READINGS_HEAD);
 }
 
+static void on_trimmed(struct exchange *x, const struct session_frame *frame)
+{
+    struct cw_trim trimmed;
+
+    if (!cw_trim_get(frame->body, &trimmed) || !x->channel.on)
+        broken(x, "TRIMMED that cannot be read");
+    channel_trim(&x->channel, trimmed.point.clock);
+}
+
 static void on_refused(struct exchange *x, const struct session_frame *frame)
 {
     struct cw_notice_body refused;
@@ -147,6 +180,9 @@ static void dispatch(struct exchange *x, const struct session_frame *frame)
     case CW_FRAME_CHECKPOINT:
         if (!cw_checkpoint_get(frame->body, &x->asked))
             broken(x, "CHECKPOINT that cannot be read");
+        break;
+    case CW_FRAME_TRIMMED:
+        on_trimmed(x, frame);
         break;
     case CW_FRAME_HINT:
         probes_on_hint(&x->probes);
@@ -210,19 +246,46 @@ static bool fill(struct exchange *x)
     return filled;
 }
 
-/* The relay is heard, too, while others say much. */
-bool exchange_read(struct exchange *x)
+static bool read_relay(struct exchange *x)
 {
-    bool came = x->channel.on && channel_read(&x->channel);
     bool more = true;
 
-    if (came && ++x->reads % RELAY_EVERY)
-        return true;
     if (!fill(x))
-        return came;
+        return false;
     while (more)
         more = x->session.sink_left ? take_payload(x) : take_frame(x);
     return true;
+}
+
+/* The dispatcher hears it, and has an image taken in time. */
+static void tell_held(struct exchange *x, uint64_t held)
+{
+    const struct cw_grown grown = {.rank = x->channel.rank, .bytes = held};
+
+    cw_grown_put(exchange_frame(x, CW_FRAME_GROWN, CW_GROWN_SIZE), &grown);
+}
+
+/* The relay is heard, too, while others say much. */
+static bool read_channel(struct exchange *x)
+{
+    bool came = channel_read(&x->channel, x->cursor.polls);
+    uint64_t held;
+
+    if (came && channel_grew(&x->channel, &held))
+        tell_held(x, held);
+    return (came && ++x->reads % RELAY_EVERY) || read_relay(x) || came;
+}
+
+bool exchange_poll(struct exchange *x)
+{
+    if (x->channel.keeps && cw_channel_is_spent(&x->channel.memory))
+        lose_log(x);
+    return x->channel.on ? read_channel(x) : read_relay(x);
+}
+
+bool exchange_read(struct exchange *x)
+{
+    return x->channel.on && !x->channel.keeps ? read_channel(x) : read_relay(x);
 }
 
 void exchange_wait(struct exchange *x, uint64_t since_ns)

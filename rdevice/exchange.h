@@ -59,8 +59,14 @@ void exchange_acknowledge(struct exchange *x);
 void exchange_flush_with(struct exchange *x, const struct iovec *pieces, int count);
 void exchange_flush(struct exchange *x);
 
-/* Takes what the wire has, without waiting. Returns true when something came. */
+/* Takes what the relay has said, without waiting, and without a log what the channel memory has.
+ * Returns true when something came. */
 bool exchange_read(struct exchange *x);
+
+/* The same at a poll, once for each, when it is no repeated one: what the channel memory has is
+ * taken with a log, too. Also while a send waits for room there, which one with a log never does.
+ */
+bool exchange_poll(struct exchange *x);
 
 /* Waits for the relay; `since_ns` is when the waiting began. */
 void exchange_wait(struct exchange *x, uint64_t since_ns);

@@ -235,7 +235,7 @@ static const char *arrive(struct mailbox *m, struct message *message, const stru
     if (wrong)
         return wrong;
     if (size && to)
-        cw_stream_copy(stream, 0, to, size);
+        cw_copy(to, cw_stream_payload(stream), size);
     if (goes)
         inbox_payload_came(m->inbox);
     message->arrived += piece->size;

@@ -9,6 +9,10 @@ void operation_inputs(struct exchange *x)
     size_t size = inputs_written.used;
     struct cw_writer w;
 
+    if (x->channel.on) {
+        channel_note_inputs(&x->channel, x->cursor.polls);
+        return;
+    }
     if (size == 0 || !x->cursor.logged)
         return;
     w = cw_writer(exchange_lazy_frame(x, CW_FRAME_READINGS, READINGS_HEAD + size),
@@ -42,6 +46,7 @@ void operation_recv(struct exchange *x, const struct cw_recv *recv)
 {
     uint8_t *to;
 
+    x->cursor.acts += x->channel.on;
     if (x->channel.on)
         mailbox_recv(&x->channel.mailbox, recv);
     else if ((to = operation_frame(x, CW_FRAME_RECV, CW_RECV_SIZE)))
@@ -52,6 +57,7 @@ void operation_mrecv(struct exchange *x, const struct cw_mrecv *mrecv)
 {
     uint8_t *to;
 
+    x->cursor.acts += x->channel.on;
     if (x->channel.on)
         mailbox_mrecv(&x->channel.mailbox, mrecv);
     else if ((to = operation_frame(x, CW_FRAME_MRECV, CW_MRECV_SIZE)))
@@ -62,6 +68,7 @@ void operation_cancel(struct exchange *x, const struct cw_recv *cancel)
 {
     uint8_t *to;
 
+    x->cursor.acts += x->channel.on;
     if (x->channel.on)
         mailbox_cancel(&x->channel.mailbox, cancel);
     else if ((to = operation_frame(x, CW_FRAME_CANCEL, CW_RECV_SIZE)))
@@ -94,8 +101,13 @@ struct cw_probed operation_probe(struct exchange *x, uint64_t tag, uint64_t mask
     struct cw_probed answer = {.found = false};
 
     if (x->channel.on) {
-        exchange_read(x);
-        return mailbox_probe(&x->channel.mailbox, tag, mask, remove);
+        if (x->cursor.active)
+            cursor_poll(x);
+        else
+            exchange_poll(x);
+        answer = mailbox_probe(&x->channel.mailbox, tag, mask, remove);
+        x->cursor.acts += answer.found;
+        return answer;
     }
     if (x->cursor.active) {
         cursor_probe(x, &answer);
@@ -140,33 +152,64 @@ static int cut(struct iovec **from, int *count, size_t max, struct iovec *to, si
 static const uint32_t piece_types[] = {
     [CW_SEND_TAG] = CW_PIECE_TAG, [CW_SEND_SYNC] = CW_PIECE_SYNC, [CW_SEND_AM] = CW_PIECE_AM};
 
-/* The next `size` bytes of the message at hand. Whoever waits for room takes what comes meanwhile:
- * two ranks may send to each other before they receive. */
+/* Without a log whoever waits for room takes what comes meanwhile: two ranks may send to each other
+ * before they receive. With one there is no room until images have made some; or it is given up. */
+static void await_room(struct exchange *x, uint64_t since)
+{
+    struct channel *c = &x->channel;
+
+    if (c->keeps && (!c->imaged || cw_clock_ns() - since > CHANNEL_ROOM_NS))
+        cw_channel_set_spent(&c->memory);
+    if (!(cw_channel_is_spent(&c->memory) ? exchange_poll(x) : exchange_read(x)))
+        exchange_wait(x, since);
+}
+
+/* The next `size` bytes of the message at hand, but for those that were put before. */
 static void put_pieces(struct exchange *x, const struct iovec *from, size_t size)
 {
     uint64_t since = 0;
-    size_t done = 0;
-    int32_t put;
+    size_t done = size < x->skip ? size : x->skip;
+    int32_t put = 0;
 
-    do {
+    x->skip -= done;
+    while (done < size || x->piece.type != CW_PIECE_MORE) {
         put = channel_put(&x->channel, x->to, &x->piece, from, done, size - done);
         if (put >= 0) {
             done += (size_t)put;
             x->piece.type = CW_PIECE_MORE;
             since = 0;
-        } else if (!exchange_read(x)) {
+        } else {
             since = since ? since : cw_clock_ns();
-            exchange_wait(x, since);
+            await_room(x, since);
         }
-    } while (put < 0 || done < size);
+    }
     x->channel.waits_for = x->channel.rank;
 }
 
-static void begin_pieces(struct exchange *x, const struct operation_target *to, uint64_t total)
+/* It is noted before anybody can see a byte of it. One that repeats has put all of it, or all that
+ * is repeated ends here. */
+static void begin_pieces(struct exchange *x, const struct operation_target *to, uint64_t total,
+                         uint64_t contents)
 {
+    const struct cw_send send = {.dst = to->dst,
+                                 .kind = to->kind,
+                                 .req = to->req,
+                                 .tag = to->tag,
+                                 .total = total,
+                                 .clock = x->cursor.polls,
+                                 .contents = contents};
+    uint64_t had;
+
+    cursor_note_send(x, &send);
+    had = channel_begin(&x->channel, to->dst, total);
+    if (x->cursor.active && had != total)
+        exchange_diverged(x, "the log lacks what it had sent to rank %u", to->dst);
     x->to = to->dst;
-    x->piece = (struct cw_piece){
-        .type = piece_types[to->kind], .tag = to->tag, .total = total, .req = to->req};
+    x->skip = had == UINT64_MAX ? 0 : had;
+    x->piece = (struct cw_piece){.type = had == UINT64_MAX ? piece_types[to->kind] : CW_PIECE_MORE,
+                                 .tag = to->tag,
+                                 .total = total,
+                                 .req = to->req};
 }
 
 /* Of what `pieces` hold. Without a log nothing is compared. */
@@ -250,7 +293,7 @@ void operation_send(struct exchange *x, const struct operation_target *to,
     size_t first = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
 
     if (x->channel.on) {
-        begin_pieces(x, to, total);
+        begin_pieces(x, to, total, hash_of(x, to, pieces, count));
         put_pieces(x, pieces, total);
         return;
     }
@@ -282,7 +325,7 @@ void operation_send_first(struct exchange *x, const struct operation_target *to,
     struct iovec piece = {.iov_base = (void *)first, .iov_len = size};
 
     if (x->channel.on) {
-        begin_pieces(x, to, total);
+        begin_pieces(x, to, total, hash_of(x, to, &piece, 1));
         put_pieces(x, &piece, size);
         return;
     }
@@ -294,11 +337,11 @@ void operation_send_first(struct exchange *x, const struct operation_target *to,
 
 void operation_send_more(struct exchange *x, const void *bytes, size_t size)
 {
+    if (x->cursor.logged)
+        contents_more(&x->contents, bytes, size);
     if (x->channel.on) {
         put_pieces(x, &(struct iovec){.iov_base = (void *)bytes, .iov_len = size}, size);
         return;
     }
-    if (x->cursor.logged)
-        contents_more(&x->contents, bytes, size);
     put_more(x, bytes, size);
 }

@@ -150,13 +150,14 @@ static bool make_environment(struct rank_child *child, const struct cw_setup *se
            set_own(child, CW_INSIDE_ENV "=0") && set_preload(child);
 }
 
-/* causeway-restore IMAGE_FD CONTROL_FD PMI_FD */
+/* causeway-restore IMAGE_FD CONTROL_FD PMI_FD CHANNEL_FD */
 static void make_arguments(struct rank_child *child)
 {
-    const int fds[3] = {child->base + IMAGE_AT, child->base + 1, child->base};
+    const int fds[4] = {child->base + IMAGE_AT, child->base + 1, child->base,
+                        child->channel_fd >= 0 ? child->base + CHANNEL_AT : -1};
 
     child->restore_argv[0] = (char *)child->program->restore_path;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         snprintf(child->numbers[i], sizeof(child->numbers[i]), "%d", fds[i]);
         child->restore_argv[i + 1] = child->numbers[i];
     }

@@ -25,8 +25,8 @@ struct rank_child {
     int stdin_fd;              /* borrowed; -1: it reads nothing */
     int image_fd;              /* borrowed; -1: it does not go on from an image */
     int channel_fd;            /* borrowed; -1: it has no channel memory */
-    char numbers[3][16];       /* of the restorer's descriptors, ... */
-    char *restore_argv[5];     /* ... its arguments */
+    char numbers[4][16];       /* of the restorer's descriptors, ... */
+    char *restore_argv[6];     /* ... its arguments */
 };
 
 /* Numbers of descriptors from the limit of open files, and the environment of rank

@@ -143,8 +143,8 @@ static const struct cw_option further_options[] = {
      .help = "(alone, or with --timeout, --stats, --verbose) go on with that job"},
     {"no-log", .at = AT(no_log), .help = "no recovery: keep no log; a crash ends the job"},
     {"channel", .argument = "off|on", CW_OPTION_WORD, AT(channel),
-     .help = "with --no-log, on this machine alone: messages go through memory that all ranks map, "
-             "without the relay between (default off)"},
+     .help = "ranks of this machine exchange messages through memory, without the relay between; "
+             "the log is there, too, within --log-memory (default off)"},
     {0}};
 
 static const struct cw_option env_options[] = {
@@ -389,22 +389,21 @@ static void choose_resume_timeout(struct run_options *o)
     o->resume_ms = ms < CW_RESUME_MAX_MS ? (uint32_t)ms : CW_RESUME_MAX_MS;
 }
 
-/* Ranks of one host, without a log. */
+/* What has no meaning with channel memory, or no room there. */
 static int check_channel(struct run_options *o, struct cw_err *err)
 {
-    static const char *const against[] = {"host",  "hostfile", "relay", "relays",
-                                          "rings", "job-dir",  NULL};
+    static const char *const against[] = {"host",    "hostfile", "relay",   "relays",     "rings",
+                                          "job-dir", "log-disk", "log-dir", "log-safety", NULL};
     const char *name = o->hosts.list.count || o->grid ? "host" : first_of(o, against);
 
     if (!o->channel)
         return CW_OK;
-    if (!o->no_log)
-        return cw_err_set(err, CW_EINVAL, "--channel on: only together with --no-log");
     if (name)
-        return cw_err_set(err, CW_EINVAL,
-                          "--channel on: messages of ranks on this machine pass no relay; not with "
-                          "--%s",
-                          name);
+        return cw_err_set(
+            err, CW_EINVAL,
+            "--channel on: for ranks of this machine alone, with the job's own relay and "
+            "their log in memory; not with --%s",
+            name);
     if (o->ranks > CW_CHANNEL_RANKS_MAX)
         return cw_err_set(err, CW_EINVAL, "--channel on: for at most %u ranks",
                           CW_CHANNEL_RANKS_MAX);

@@ -84,7 +84,10 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     setup.flags |= contents_flags[parts->options->contents];
     if (parts->options->channel) {
         setup.flags |= CW_SETUP_CHANNEL;
-        setup.channel_bytes = cw_channel_bytes(setup.ranks);
+        setup.channel_bytes = cw_channel_bytes(
+            setup.ranks, parts->options->no_log
+                             ? 0
+                             : relay_settings_log_memory(&parts->options->relay_settings));
         setup.mailbox_bytes = parts->options->relay_settings.memory_max / setup.ranks;
     }
     if (parts->options->contents_end)

@@ -13,7 +13,8 @@
 
 struct handoff {
     uint64_t magic;
-    int32_t control_fd, pmi_fd; /* -1: none */
+    int32_t control_fd, pmi_fd, channel_fd; /* -1: none */
+    int32_t reserved;
 };
 
 #endif

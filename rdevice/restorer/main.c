@@ -1,6 +1,6 @@
-/* causeway-restore IMAGE_FD CONTROL_FD PMI_FD: becomes the process whose image comes from
- * IMAGE_FD. Static, without libc, at an address where no program has anything: all that a process
- * has must be free for the image's. What goes wrong is reported on CONTROL_FD. */
+/* causeway-restore IMAGE_FD CONTROL_FD PMI_FD CHANNEL_FD: becomes the process whose image comes
+ * from IMAGE_FD. Static, without libc, at an address where no program has anything: all that a
+ * process has must be free for the image's. What goes wrong is reported on CONTROL_FD. */
 #include "rdevice/image/system.h"
 #include "rdevice/restorer/input.h"
 #include "rdevice/restorer/process.h"
@@ -35,17 +35,19 @@ void restorer_main(long *arguments)
     char **argv = (char **)(arguments + 1);
     const struct cw_image_header *header;
     unsigned long all = ~0ul;
-    int image, control, pmi;
+    struct handoff handoff = {.magic = HANDOFF_MAGIC};
+    int image;
 
     system_call(SYS_arch_prctl, 0x1002 /* ARCH_SET_FS */, tls);
     system_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
-    if (arguments[0] != 4)
-        report_end("usage: causeway-restore IMAGE_FD CONTROL_FD PMI_FD");
+    if (arguments[0] != 5)
+        report_end("usage: causeway-restore IMAGE_FD CONTROL_FD PMI_FD CHANNEL_FD");
     image = descriptor(argv[1]);
-    control = descriptor(argv[2]);
-    pmi = descriptor(argv[3]);
-    report_to(control);
-    if (image < 0 || control < -1 || pmi < -1)
+    handoff.control_fd = descriptor(argv[2]);
+    handoff.pmi_fd = descriptor(argv[3]);
+    handoff.channel_fd = descriptor(argv[4]);
+    report_to(handoff.control_fd);
+    if (image < 0 || handoff.control_fd < -1 || handoff.pmi_fd < -1 || handoff.channel_fd < -1)
         report_end("causeway-restore was started with wrong descriptors");
     input_open(image);
     header = input_header();
@@ -55,7 +57,7 @@ void restorer_main(long *arguments)
     regions_restore();
     world_settle(header);
     system_close(image);
-    process_go_on(header, control, pmi);
+    process_go_on(header, &handoff);
 }
 
 __asm__(".globl _start\n"

@@ -1,7 +1,6 @@
 #include "rdevice/restorer/process.h"
 
 #include "rdevice/image/features.h"
-#include "rdevice/image/handoff.h"
 #include "rdevice/image/system.h"
 #include "rdevice/restorer/regions.h"
 #include "rdevice/restorer/report.h"
@@ -43,13 +42,11 @@ static void set_bounds(const struct cw_image_header *header)
     system_call(SYS_prctl, PR_SET_NAME, header->comm);
 }
 
-static void leave_handoff(const struct cw_image_header *header, int control_fd, int pmi_fd)
+static void leave_handoff(const struct cw_image_header *header, const struct handoff *handoff)
 {
-    struct handoff handoff = {HANDOFF_MAGIC, control_fd, pmi_fd};
-
-    if (!regions_writable(header->handoff, sizeof(handoff)))
+    if (!regions_writable(header->handoff, sizeof(*handoff)))
         report_end("the image is damaged: it does not say where it goes on");
-    memcpy((void *)(uintptr_t)header->handoff, &handoff, sizeof(handoff));
+    memcpy((void *)(uintptr_t)header->handoff, handoff, sizeof(*handoff));
 }
 
 /* ARCH_SET_GS is 0x1001, ARCH_SET_FS 0x1002, arch_prctl 158. */
@@ -85,9 +82,9 @@ static void __attribute__((noreturn)) jump(const struct cw_image_context *contex
     __builtin_unreachable();
 }
 
-void process_go_on(const struct cw_image_header *header, int control_fd, int pmi_fd)
+void process_go_on(const struct cw_image_header *header, const struct handoff *handoff)
 {
     set_bounds(header);
-    leave_handoff(header, control_fd, pmi_fd);
+    leave_handoff(header, handoff);
     jump(&header->context);
 }

@@ -150,6 +150,10 @@ void job_notice(struct relay_job *job, uint32_t code, uint32_t rank, const char 
         body.incarnation = about->mailbox.incarnation;
         body.acts = about->mailbox.acts;
         body.event = about->mailbox.log.taken;
+        if (about->mailbox.elsewhere) { /* what it repeats is not counted here */
+            body.acts = about->mailbox.incarnation > 1;
+            body.event = about->mailbox.elsewhere_events;
+        }
     }
     conn_notice(job->dispatcher, CW_FRAME_NOTICE, &body);
 }

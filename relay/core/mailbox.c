@@ -199,7 +199,8 @@ struct relay_mailbox *mailbox_next_unlogged(struct mailbox_shared *shared)
 
 bool mailbox_has_past(const struct relay_mailbox *mailbox)
 {
-    return mailbox->log.kept && (mailbox->acts > 0 || mailbox->log.determinant_count > 0);
+    return mailbox->log.kept && (mailbox->acts > 0 || mailbox->log.determinant_count > 0 ||
+                                 (mailbox->elsewhere && mailbox->incarnation > 0));
 }
 
 static void take_early(struct relay_mailbox *mailbox)

@@ -61,6 +61,9 @@ struct relay_mailbox {
     uint64_t grown_at;    /* bytes of its log at which its dispatcher is told; 0: now */
     bool trims;           /* its log is to be trimmed, when its rank is not being handed it ... */
     struct cw_point trim; /* ... to this point */
+    bool elsewhere;       /* what its rank takes and does is logged in channel memory ... */
+    uint64_t elsewhere_bytes;  /* ... so much of it, as the rank said last ... */
+    uint64_t elsewhere_events; /* ... of which it has repeated so many */
 
     /* what its rank did */
     uint64_t acts;
@@ -79,6 +82,12 @@ void mailbox_init(struct relay_mailbox *mailbox, struct mailbox_shared *shared,
 void mailbox_fini(struct relay_mailbox *mailbox);
 
 /* --- incarnations */
+/* Of its rank, wherever they are. */
+static inline uint64_t mailbox_log_bytes(const struct relay_mailbox *mailbox)
+{
+    return mailbox->log.bytes + mailbox->elsewhere_bytes;
+}
+
 /* A process plays the rank, from this point on (NULL: from its beginning): what waited for it goes
  * out. */
 void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn,

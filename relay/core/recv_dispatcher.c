@@ -96,7 +96,7 @@ static void stats_fill(struct cw_stats *stats, const struct relay_mailbox *mailb
     stats->of_rank.taken = mailbox->log.taken;
     stats->of_rank.replayed = mailbox->feed.cursor.event;
     stats->of_rank.acts = mailbox->acts;
-    stats->of_rank.log_bytes = mailbox->log.bytes;
+    stats->of_rank.log_bytes = mailbox_log_bytes(mailbox);
 }
 
 void recv_stats_ask(struct relay_conn *conn, const uint8_t *body)

@@ -281,6 +281,7 @@ static void hello_rank(struct job_set *jobs, struct relay_conn *conn, const stru
         return;
     }
     mailbox = &rank->mailbox;
+    mailbox->elsewhere = hello->flags & CW_HELLO_CHANNEL;
     if (hello->flags & CW_HELLO_RESUME && hello->incarnation >= mailbox->incarnation) {
         resume_hello(conn, hello->incarnation == mailbox->incarnation ? mailbox->feed.conn : NULL,
                      hello, key);
@@ -289,6 +290,7 @@ static void hello_rank(struct job_set *jobs, struct relay_conn *conn, const stru
     if (!fence(conn, hello, mailbox))
         return;
     job->settled = true;
+    mailbox->elsewhere_events = 0;
     answer = welcome_of(rank);
     welcome(conn, hello, key, &answer);
     job_join(job, conn);

@@ -2,6 +2,7 @@
 #include "relay/core/apply.h"
 #include "relay/core/recv.h"
 #include "relay/core/snapshot.h"
+#include "relay/core/trim.h"
 
 #include <inttypes.h>
 
@@ -55,10 +56,11 @@ void recv_unlogged(struct relay_conn *conn, const uint8_t *body)
         [CW_UNLOGGED_READINGS] = "it asked for the time too often before MPI_Init",
         [CW_UNLOGGED_ADDRESSES] = "its memory would lie elsewhere: personality(ADDR_NO_RANDOMIZE) "
                                   "is not allowed here (causeway doctor)",
+        [CW_UNLOGGED_MEMORY] = "there is no room for its log in channel memory (--log-memory)",
     };
     uint32_t why = cw_word_get(body);
 
-    if (why >= CW_UNLOGGED_THREADS && why <= CW_UNLOGGED_ADDRESSES)
+    if (why >= CW_UNLOGGED_THREADS && why <= CW_UNLOGGED_MEMORY)
         job_unlog(&conn->rank->mailbox, "%s", reasons[why]);
     else
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "UNLOGGED frame that cannot be read");
@@ -102,6 +104,20 @@ void recv_point(struct relay_conn *conn, const uint8_t *body)
     snapshot_take(mailbox, &point);
 }
 
+/* GROWN: how much of its log is in channel memory. */
+void recv_grown(struct relay_conn *conn, const uint8_t *body)
+{
+    struct cw_grown grown;
+
+    cw_grown_get(body, &grown);
+    if (!conn->rank->mailbox.elsewhere) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "GROWN of a rank whose log is here");
+        return;
+    }
+    conn->rank->mailbox.elsewhere_bytes = grown.bytes;
+    trim_tell_bytes(&conn->rank->mailbox);
+}
+
 /* LIVE: a rank has repeated all that its predecessor did. */
 void recv_live(struct relay_conn *conn, const uint8_t *body)
 {
@@ -109,10 +125,12 @@ void recv_live(struct relay_conn *conn, const uint8_t *body)
     struct cw_taken live;
 
     cw_taken_get(body, &live);
-    if (!mailbox->feed.repeated || live.event != mailbox->log.taken) {
+    if (!mailbox->feed.repeated || (live.event != mailbox->log.taken && !mailbox->elsewhere)) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "LIVE before all was repeated");
         return;
     }
+    if (mailbox->elsewhere)
+        mailbox->elsewhere_events = live.event;
     if (mailbox->feed.checked.send != mailbox->log.send_count) {
         job_diverged(mailbox, "expected %" PRIu64 " sends, saw %" PRIu64, mailbox->log.send_count,
                      mailbox->feed.checked.send);

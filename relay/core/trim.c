@@ -2,10 +2,17 @@
 #include "relay/core/bounds.h"
 #include "relay/core/snapshot.h"
 
+/* Where its log is in channel memory, the rank itself trims that. */
 static void answer(struct relay_job *job, uint32_t rank, const struct cw_point *point, bool known)
 {
     const struct cw_trim trimmed = {.rank = rank, .known = known, .point = *point};
+    struct relay_mailbox *mailbox = job->ranked[rank] ? &job->ranked[rank]->mailbox : NULL;
 
+    if (known && mailbox->elsewhere) {
+        mailbox->elsewhere_bytes = 0;
+        if (mailbox->feed.conn)
+            conn_frame(mailbox->feed.conn, CW_FRAME_TRIMMED, &trimmed, sizeof(trimmed));
+    }
     if (job->dispatcher && job->dispatcher->state == CONN_DISPATCHER)
         conn_frame(job->dispatcher, CW_FRAME_TRIMMED, &trimmed, sizeof(trimmed));
 }
@@ -20,9 +27,9 @@ static uint64_t grows_by(const struct relay_mailbox *mailbox)
     return share < RELAY_GROWN_MIN ? RELAY_GROWN_MIN : share;
 }
 
-static void tell_bytes(const struct relay_mailbox *mailbox)
+void trim_tell_bytes(const struct relay_mailbox *mailbox)
 {
-    const struct cw_grown grown = {.rank = mailbox->rank, .bytes = mailbox->log.bytes};
+    const struct cw_grown grown = {.rank = mailbox->rank, .bytes = mailbox_log_bytes(mailbox)};
     struct relay_conn *dispatcher = mailbox->job->dispatcher;
 
     if (dispatcher && dispatcher->state == CONN_DISPATCHER)
@@ -37,7 +44,7 @@ static void tell_grown(struct relay_mailbox *mailbox)
     if (!mailbox->log.kept)
         mailbox->grown_at = UINT64_MAX;
     else if (!first)
-        tell_bytes(mailbox);
+        trim_tell_bytes(mailbox);
 }
 
 /* False: not yet. The answer may cost another job its life, never this one. */
@@ -50,7 +57,7 @@ static bool try(struct relay_mailbox *mailbox, const struct cw_point *point)
     answer(mailbox->job, mailbox->rank, point, trimmed == TRIM_DONE);
     if (trimmed ==
         TRIM_DONE) /* what is left could not go: of that the next image does not rid us */
-        tell_bytes(mailbox);
+        trim_tell_bytes(mailbox);
     mailbox->grown_at = mailbox->log.bytes + grows_by(mailbox);
     return true;
 }

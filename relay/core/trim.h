@@ -5,6 +5,9 @@
 
 #include "relay/core/job.h"
 
+/* Tells the dispatcher how much is kept of this rank. */
+void trim_tell_bytes(const struct relay_mailbox *mailbox);
+
 /* The image of this point of a rank that is at home here is safe. */
 void trim_ask(struct relay_job *job, uint32_t rank, const struct cw_point *point);
 

@@ -457,6 +457,20 @@ killed_with_channel() {
   expect_end 137 'rank 1 .*killed by signal 9'
 }
 
+# With a log it comes back, until there is no room for that.
+channel_logs() {
+  local lost='can no longer be restarted: there is no room for its log'
+  run "$causeway" run --channel on --no-ckpt --fault kill:1@event:500 -n 2 "$actor" init ring=1000 finalize
+  expect_code 0
+  expect_err_like 'rank 1 is back: it repeated [1-9]'
+  run "$causeway" run --channel on --no-ckpt --log-memory 1000 -n 2 "$actor" init ring=100 finalize
+  expect_code 0
+  expect_err_like "rank 1 $lost"
+  run "$causeway" run --channel on --no-ckpt --log-memory 1000000 -n 4 "$programs/token_ring" 200 20000
+  expect_code 0
+  expect_err_like "rank 0 $lost"
+}
+
 # Many ranks have short streams, of which a token fills more than one.
 many_with_channel() {
   run_expect 0 '' "$causeway" run --no-log --channel on --timeout 60 -n 96 "$programs/token_ring" 2 20000
@@ -464,7 +478,8 @@ many_with_channel() {
 }
 
 channel_refused() {
-  run_expect 2 'channel on: only together with --no-log' "$causeway" run --channel on true
+  run_expect 2 'not with --log-dir' "$causeway" run --channel on --log-dir "$work" true
+  run_expect 2 'not with --log-safety' "$causeway" run --channel on --log-safety file true
   run_expect 2 'not with --rings' "$causeway" run --no-log --channel on --rings off true
   run_expect 2 'not with --host' "$causeway" run --no-log --channel on --host a,b true
   run_expect 2 'at most 128 ranks' "$causeway" run --no-log --channel on -n 129 true
@@ -678,6 +693,7 @@ end_tests() {
   t "a segmentation fault, without logs" bad_end_unlogged 139 'rank 2 .*signal 11' signal 2 11
   t "a rank killed from outside, without logs" killed_from_outside
   t "a rank with channel memory is killed" killed_with_channel
+  t "a rank with a log in channel memory is killed" channel_logs
   t "MPI_Init without MPI_Finalize" bad_end 1 'rank 1 .*without MPI_Finalize' nofinalize 1
   t "a rank that comes 5 seconds later" late
   t "a rank that lingers after MPI_Finalize" job_expect 0 '' 2 init ring finalize 0:sleep=1

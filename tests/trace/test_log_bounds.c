@@ -98,7 +98,7 @@ TEST(every_reason)
     expect_has(&f, "d > NOTICE UNLOGGED rank 1 'its memory would lie elsewhere: "
                    "personality(ADDR_NO_RANDOMIZE) is not "
                    "allowed here (causeway doctor)'\n");
-    say_unlogged(r1, CW_UNLOGGED_ADDRESSES + 1);
+    say_unlogged(r1, CW_UNLOGGED_MEMORY + 1);
     expect_has(&f, "1 > REFUSED PROTOCOL rank 1 'UNLOGGED frame that cannot be read'\n");
 }
 

@@ -216,6 +216,58 @@ TEST(points_that_do_not_add_up)
     }
 }
 
+/* What such a rank took and did is not here; its points, and how much it keeps, are. */
+static void come_with_channel(uint32_t incarnation, const struct cw_point *from)
+{
+    crash(r0);
+    CU_ASSERT_TRUE(fixture_connect(&f, r0, "0"));
+    r0->hello = (struct cw_hello){.role = CW_ROLE_RANK,
+                                  .incarnation = incarnation,
+                                  .flags = CW_HELLO_CHANNEL,
+                                  .poll_clock = from->clock};
+    fixture_rank_key(r0, 0, incarnation);
+    fixture_hello(r0);
+}
+
+static void say_grown(uint64_t bytes)
+{
+    uint8_t body[CW_GROWN_SIZE];
+
+    cw_grown_put(body, &(struct cw_grown){.bytes = bytes});
+    say_frame(r0, CW_FRAME_GROWN, body, sizeof(body));
+}
+
+TEST(log_in_channel_memory)
+{
+    static const struct cw_point beginning = {0}, point = {.clock = 15};
+
+    start();
+    come_with_channel(2, &beginning);
+    expect_has(&f, "0 > REPLAYED\n");
+    say_live(r0, 3, 1);
+    expect_has(&f, "repeated 3 events");
+    say_grown(9000);
+    expect_has(&f, "d > GROWN");
+    say_point(r0, &point);
+    CU_ASSERT_EQUAL(trim(&point), DONE);
+    expect_has(&f, "0 > TRIMMED");
+    come_with_channel(3, &point);
+    expect_has(&f, "0 > REPLAYED\n");
+    say_live(r0, 7, 20);
+    expect_has(&f, "repeated 7 events");
+    come_with_channel(4, &beginning);
+    expect_has(&f, "its log begins at an image");
+    fixture_fini(&f);
+}
+
+TEST(grown_of_a_log_that_is_here)
+{
+    start();
+    say_grown(9000);
+    expect_has(&f, "GROWN of a rank whose log is here");
+    fixture_fini(&f);
+}
+
 TEST(rank_without_a_log)
 {
     fixture_init(&f, FIXTURE_MEMORY);

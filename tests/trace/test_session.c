@@ -383,7 +383,7 @@ TEST(strange_hellos)
     x->hello.version = 1;
     x->hello.role = CW_ROLE_RANK;
     fixture_hello(x);
-    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 11'\nx is closed\n");
+    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 12'\nx is closed\n");
     fixture_connect(&f, x, "x");
     x->hello.role = 5;
     fixture_hello(x);
@@ -401,10 +401,10 @@ TEST(strange_hellos)
 }
 
 /* --- what may be said when -------------------------------------------------------------------- */
-static const uint8_t rank_types[] = {CW_FRAME_ACK,      CW_FRAME_SEND,     CW_FRAME_SEND_DATA,
-                                     CW_FRAME_RECV,     CW_FRAME_MRECV,    CW_FRAME_PROBE,
-                                     CW_FRAME_CANCEL,   CW_FRAME_BYE,      CW_FRAME_TAKEN,
-                                     CW_FRAME_READINGS, CW_FRAME_UNLOGGED, CW_FRAME_POINT};
+static const uint8_t rank_types[] = {
+    CW_FRAME_ACK,      CW_FRAME_SEND,   CW_FRAME_SEND_DATA, CW_FRAME_RECV,  CW_FRAME_MRECV,
+    CW_FRAME_PROBE,    CW_FRAME_CANCEL, CW_FRAME_BYE,       CW_FRAME_TAKEN, CW_FRAME_READINGS,
+    CW_FRAME_UNLOGGED, CW_FRAME_POINT,  CW_FRAME_GROWN};
 static const uint8_t dispatcher_types[] = {CW_FRAME_ACK,     CW_FRAME_STATS_ASK,  CW_FRAME_ROUTE,
                                            CW_FRAME_LINK,    CW_FRAME_CUT,        CW_FRAME_RANK_END,
                                            CW_FRAME_JOB_END, CW_FRAME_CHECKPOINT, CW_FRAME_TRIM};

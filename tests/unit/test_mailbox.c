@@ -71,14 +71,14 @@ void arena_free(void *at, size_t size)
 
 static void start(void)
 {
-    size_t bytes = cw_channel_bytes(RANKS);
+    size_t bytes = cw_channel_bytes(RANKS, 0);
     void *memory = NULL;
 
     CU_ASSERT_EQUAL_FATAL(posix_memalign(&memory, 4096, bytes), 0);
     memset(memory, 0, bytes);
-    channel = cw_channel_at(memory, RANKS);
+    CU_ASSERT_TRUE_FATAL(cw_channel_at(&channel, memory, bytes, RANKS));
     for (uint32_t from = 0; from < RANKS; from++)
-        writers[from] = readers[from] = cw_channel_stream(&channel, from, ME);
+        writers[from] = readers[from] = cw_channel_stream(&channel, from, ME, false);
     requests = (struct request_table){.chunks = NULL};
     request_setup(&requests, 0, NULL);
     inbox_begin(&inbox);
@@ -648,11 +648,15 @@ static void forget_events(void)
 /* Anything at the place of the next piece: what the mailbox takes stays where it belongs. */
 TEST(anything_at_all)
 {
+    struct cw_piece none;
+
     start();
+    for (uint32_t from = 0; from < 2; from++)
+        CU_ASSERT_TRUE_FATAL(cw_stream_room(&writers[from], 1) > 0 &&
+                             !cw_stream_next(&readers[from], &none));
     for (int step = 0; step < STEPS; step++) {
         struct cw_stream *reader = &readers[codec_random_below(&seed, 2)];
-        struct cw_piece *at =
-            (struct cw_piece *)(reader->bytes + (reader->at & (reader->size - 1)));
+        struct cw_piece *at = (struct cw_piece *)(reader->block + reader->offset);
 
         at->size = (uint32_t)codec_random_below(&seed, 9) * 500;
         at->type = (uint32_t)codec_random_below(&seed, CW_PIECE_TYPES + 1);

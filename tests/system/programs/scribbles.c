@@ -7,7 +7,14 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-enum { LINE = 64, STREAM_HEAD = 128, PIECE_HEAD = 40 };
+enum {
+    LINE = 64,
+    HEAD = 128,
+    STREAM_HEAD = 192,
+    PIECE_HEAD = 40,
+    BLOCK = 131072,
+    BLOCK_MIN = 32768
+};
 enum { TAG, SYNC, AM, MORE, SENT, NO_TYPE = 99 };
 
 struct piece {
@@ -39,31 +46,31 @@ static void find_memory(void)
     fclose(maps);
 }
 
-/* Of a stream, which has a power of two behind its head. */
-static size_t stride(void)
-{
-    size_t streams = (size_t)check_size * (size_t)check_size;
-    size_t size = 1;
-
-    while ((STREAM_HEAD + 2 * size) * streams <= bytes)
-        size *= 2;
-    return STREAM_HEAD + size;
-}
-
 static unsigned char *stream(int from, int to)
 {
-    return memory + check_size * LINE + (size_t)(to * check_size + from) * stride();
+    return memory + HEAD + check_size * LINE + (to * check_size + from) * STREAM_HEAD;
 }
 
-/* Where the next piece from rank 0 to rank 1 will be. Few were put: none lies over another one. */
+static unsigned char *block(uint32_t number)
+{
+    size_t heads = HEAD + (size_t)check_size * LINE +
+                   (size_t)(check_size * check_size + check_size) * STREAM_HEAD;
+
+    return memory + (heads + BLOCK_MIN - 1) / BLOCK_MIN * BLOCK_MIN + (size_t)number * BLOCK;
+}
+
+/* Where the next piece from rank 0 to rank 1 will be. Few were put: all are in one block. */
 static struct piece *next_piece(uint64_t *at)
 {
-    struct piece *piece = (struct piece *)(stream(0, 1) + STREAM_HEAD);
+    uint64_t first = *(_Atomic uint64_t *)(stream(0, 1) + 8);
+    unsigned char *begin = block((uint32_t)first - 1);
+    size_t offset = 0;
 
-    for (*at = 0; piece->stamp == *at + 1;
-         piece = (struct piece *)(stream(0, 1) + STREAM_HEAD + *at))
-        *at += (PIECE_HEAD + piece->size + LINE - 1) / LINE * LINE;
-    return piece;
+    for (*at = (first >> 32) * BLOCK;
+         ((struct piece *)(begin + offset))->stamp == *at + offset + 1;)
+        offset += (PIECE_HEAD + ((struct piece *)(begin + offset))->size + LINE - 1) / LINE * LINE;
+    *at += offset;
+    return (struct piece *)(begin + offset);
 }
 
 static void put(uint32_t type, uint32_t size, uint64_t total)
