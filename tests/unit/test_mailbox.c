@@ -401,6 +401,8 @@ TEST(synchronous_sends)
     struct request *request;
 
     start();
+    send(0, TAG(1, 0, 5), 3); /* one whose sender need not be told */
+    came(receive(TAG(1, 0, 5), EXACT, ROOM), TAG(1, 0, 5), 3);
     send_as(0, CW_PIECE_SYNC, TAG(1, 0, 5), 3);
     CU_ASSERT_EQUAL(box.matched_count, 0);
     came(receive(TAG(1, 0, 5), EXACT, ROOM), TAG(1, 0, 5), 3);
