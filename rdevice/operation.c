@@ -33,10 +33,12 @@ void operation_taken(struct exchange *x)
     cw_taken_put(exchange_lazy_frame(x, CW_FRAME_TAKEN, CW_TAKEN_SIZE), &taken);
 }
 
-/* Where the body of this frame goes; NULL: an earlier incarnation has made the operation. */
+/* Where the body of this frame goes; NULL: an earlier incarnation has made the operation, or the
+ * rank is its own mailbox. */
 static uint8_t *operation_frame(struct exchange *x, uint8_t type, size_t size)
 {
-    if (cursor_act(x))
+    x->cursor.acts += x->channel.on;
+    if (x->channel.on || cursor_act(x))
         return NULL;
     operation_inputs(x);
     return exchange_frame(x, type, size);
@@ -44,35 +46,32 @@ static uint8_t *operation_frame(struct exchange *x, uint8_t type, size_t size)
 
 void operation_recv(struct exchange *x, const struct cw_recv *recv)
 {
-    uint8_t *to;
+    uint8_t *to = operation_frame(x, CW_FRAME_RECV, CW_RECV_SIZE);
 
-    x->cursor.acts += x->channel.on;
-    if (x->channel.on)
-        mailbox_recv(&x->channel.mailbox, recv);
-    else if ((to = operation_frame(x, CW_FRAME_RECV, CW_RECV_SIZE)))
+    if (to)
         cw_recv_put(to, recv);
+    else if (x->channel.on)
+        mailbox_recv(&x->channel.mailbox, recv);
 }
 
 void operation_mrecv(struct exchange *x, const struct cw_mrecv *mrecv)
 {
-    uint8_t *to;
+    uint8_t *to = operation_frame(x, CW_FRAME_MRECV, CW_MRECV_SIZE);
 
-    x->cursor.acts += x->channel.on;
-    if (x->channel.on)
-        mailbox_mrecv(&x->channel.mailbox, mrecv);
-    else if ((to = operation_frame(x, CW_FRAME_MRECV, CW_MRECV_SIZE)))
+    if (to)
         cw_mrecv_put(to, mrecv);
+    else if (x->channel.on)
+        mailbox_mrecv(&x->channel.mailbox, mrecv);
 }
 
 void operation_cancel(struct exchange *x, const struct cw_recv *cancel)
 {
-    uint8_t *to;
+    uint8_t *to = operation_frame(x, CW_FRAME_CANCEL, CW_RECV_SIZE);
 
-    x->cursor.acts += x->channel.on;
-    if (x->channel.on)
-        mailbox_cancel(&x->channel.mailbox, cancel);
-    else if ((to = operation_frame(x, CW_FRAME_CANCEL, CW_RECV_SIZE)))
+    if (to)
         cw_recv_put(to, cancel);
+    else if (x->channel.on)
+        mailbox_cancel(&x->channel.mailbox, cancel);
     exchange_flush(x);
 }
 
