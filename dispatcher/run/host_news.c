@@ -55,8 +55,10 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
     tell(n, LIFE_DEAD, host, text);
 }
 
-static void use_again(struct host_news *n, uint32_t host)
+static void use_again(void *ctx, uint32_t host)
 {
+    struct host_news *n = ctx;
+
     log_notice(&n->parts->log, "host %s is there again", name_of(n, host));
     log_host(&n->parts->log, now_of(n), "host_back", name_of(n, host), NULL);
     tell(n, LIFE_BACK, host, NULL);
@@ -132,10 +134,5 @@ static void on_all_staged(void *ctx)
     ((struct host_news *)ctx)->staged = true;
 }
 
-static void on_returned(void *ctx, uint32_t host)
-{
-    use_again(ctx, host);
-}
-
 const struct staging_events host_news_staging = {
-    .staged = on_staged, .failed = on_stage_failed, .done = on_all_staged, .returned = on_returned};
+    .staged = on_staged, .failed = on_stage_failed, .done = on_all_staged, .returned = use_again};

@@ -22,7 +22,7 @@ uint32_t host_relays_of(const struct parts *p, uint32_t unit)
     return p->layout.at_hosts ? p->layout.relay_host[unit] : nodes_here(p->nodes);
 }
 
-static bool is_near(const struct parts *p, uint32_t unit, uint32_t host)
+bool host_relays_is_near(const struct parts *p, uint32_t unit, uint32_t host)
 {
     uint32_t of_unit = host_relays_of(p, unit);
 
@@ -59,7 +59,7 @@ void host_relays_address(const struct parts *p, uint32_t relay, uint32_t host,
         grid_job_relay_at(o->grid, relay, o->hosts.list.host[host].site, text);
     else
         snprintf(text, CW_ADDRESS_MAX, "%s",
-                 relays_address_for(p->relays, relay, is_near(p, relay, host)));
+                 relays_address_for(p->relays, relay, host_relays_is_near(p, relay, host)));
 }
 
 /* By the name that the user gave it, unless ssh knows its address. */
@@ -76,9 +76,4 @@ void host_relays_listen_address(const struct parts *p, uint32_t host, char text[
     text[0] = '\0';
     if (name[0])
         snprintf(text, CW_ADDRESS_MAX, "tcp:%.255s:0", name);
-}
-
-bool host_relays_is_near_server(const struct parts *p, uint32_t host)
-{
-    return is_near(p, NODE_UNIT_SERVER, host);
 }

@@ -16,8 +16,8 @@ uint32_t host_relays_of(const struct parts *parts, uint32_t unit);
 void host_relays_address(const struct parts *parts, uint32_t relay, uint32_t host,
                          char text[CW_ADDRESS_MAX]);
 
-/* Whether that host is, or is on, the one of the job's own checkpoint server. */
-bool host_relays_is_near_server(const struct parts *parts, uint32_t host);
+/* Whether that host is, or is on, the one that a unit stands on. */
+bool host_relays_is_near(const struct parts *parts, uint32_t unit, uint32_t host);
 
 /* Where a unit on that host listens for other hosts, with port 0; "": all are this machine. */
 void host_relays_listen_address(const struct parts *parts, uint32_t host,
