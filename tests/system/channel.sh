@@ -1,5 +1,6 @@
 #!/bin/bash
-# Ranks with channel memory: a rank whose messages wait unreceived, and a rank that writes what cannot be. Prints TAP.
+# Ranks with channel memory: a rank whose messages wait unreceived, one that does not repeat itself, and one that writes
+# what cannot be. Prints TAP.
 #
 #   channel.sh [REGEX]    runs the tests whose titles match
 #
@@ -38,6 +39,15 @@ all_wait() {
   flood 1 "wait that rank $1 has not received, one of 65536 bytes from rank . has no room .*16777216.*--memory-max" 512 "$2"
 }
 
+# --- ranks that do not repeat themselves ------------------------------------------
+
+# diverges HOW REGEX [OPTION...]: rank 2, when it is killed and starts again
+diverges() {
+  run "${causeway[@]}" run --channel on "${@:3}" -n 3 "$programs/diverges" "$1" "$work/number" "$work/deaths"
+  expect_code 1
+  expect_err_like "^causeway: rank 2 .*incarnation 2 does not repeat what it did before: at poll [0-9]+, .*, $2"
+}
+
 # --- hostile ranks ----------------------------------------------------------------
 
 # beside_another COMMAND...: another job has its own channel memory, and comes to its end.
@@ -64,6 +74,9 @@ t "a sender waits, and others do not" sender_waits
 t "a rank that waits for what comes behind that" all_wait 1 stuck
 t "a rank that polls for it" all_wait 1 polls
 t "two ranks that send before they receive" all_wait . both
+t "it sends another length" diverges length 'it sends 9 bytes with tag [0-9a-f]+ to rank 0, and had sent 8 bytes'
+t "it sends to another rank" diverges dst 'it sends 8 bytes with tag [0-9a-f]+ to rank 1, and had sent 8 bytes with tag [0-9a-f]+ to rank 0'
+t "it sends other bytes" diverges contents 'it sends other contents to rank 0, 8 bytes' --contents-differ end
 t "a piece that is too long" beside_another scribbles size 'a piece of a length'
 t "a piece of no type" beside_another scribbles type 'a piece of a length'
 t "more of a message that never began" beside_another scribbles more 'more of a message that has not begun'
