@@ -103,6 +103,7 @@ enum cw_report_kind {
     CW_REPORT_NESTED = 10, /* its program has started another MPI program, whose path is the text */
     CW_REPORT_SETUP_READ = 11, /* there is an R-device in it, which has read its setup */
     CW_REPORT_REMARK = 12,     /* it goes on from its image, and not all is as it was: the text */
+    CW_REPORT_DIFFERS = 13,    /* it repeats a message with other contents, and goes on: the text */
 };
 
 /* As it is sent. IMAGE_TAKEN comes before anything that the rank does after that moment. */

@@ -1,9 +1,11 @@
 #include "rdevice/cursor.h"
 #include "rdevice/exchange.h"
+#include "rdevice/fatal.h"
 #include "rdevice/inputs.h"
 #include "rdevice/trace.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define REPLAY_FLUSH_POLLS 256u /* polls after which the relay gets to see what was repeated */
 
@@ -134,6 +136,22 @@ static bool repeat_took(struct exchange *x)
     return any;
 }
 
+/* Bytes that no program sets, and what threads compute, may differ without harm. */
+static void contents_differ(struct exchange *x, const struct cw_send *was, const struct cw_send *is)
+{
+    char text[CW_TEXT_MAX / 2];
+
+    snprintf(text, sizeof(text),
+             "act %" PRIu64 ", a message of %" PRIu64 " bytes to rank %u with tag %" PRIx64
+             ", has other contents: hash %016" PRIx64 ", it was %016" PRIx64,
+             x->cursor.acts, is->total, is->dst, is->tag, is->contents, was->contents);
+    if (!contents_are_borne(&x->contents))
+        exchange_diverged(x, "%s", text);
+    if (!x->cursor.differs)
+        fatal_tell(CW_REPORT_DIFFERS, text);
+    x->cursor.differs = true;
+}
+
 static void compare_send(struct exchange *x, const struct cw_send *was, const struct cw_send *is)
 {
     if (was->dst != is->dst || was->kind != is->kind || was->tag != is->tag ||
@@ -143,9 +161,8 @@ static void compare_send(struct exchange *x, const struct cw_send *was, const st
                           " to rank %u, and had sent %" PRIu64 " bytes with tag %" PRIx64
                           " to rank %u",
                           is->total, is->tag, is->dst, was->total, was->tag, was->dst);
-    if (was->contents != is->contents && !contents_are_borne(&x->contents))
-        exchange_diverged(x, "it sends other contents to rank %u, %" PRIu64 " bytes", is->dst,
-                          is->total);
+    if (was->contents != is->contents)
+        contents_differ(x, was, is);
 }
 
 void cursor_note_send(struct exchange *x, const struct cw_send *send)

@@ -38,6 +38,7 @@ struct cursor {
     uint64_t readings_clock; /* poll clock of the readings that came last, or are next */
     uint64_t acts_made;      /* to be repeated */
     uint64_t acts_clock;     /* poll clock of the last of them */
+    bool differs;            /* it was told that contents differ */
     uint64_t missing;        /* bytes of the last one, a message, that the relay lacks */
 };
 

@@ -56,15 +56,18 @@ void exchange_diverged(const struct exchange *x, const char *fmt, ...)
 {
     const struct cursor *c = &x->cursor;
     char text[CW_TEXT_MAX / 2];
+    char all[32] = ""; /* of the acts, where the relay has said it */
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    if (!x->channel.on)
+        snprintf(all, sizeof(all), " of %" PRIu64, c->acts_made);
     fatal_exit(CW_REPORT_FATAL,
                "incarnation %u does not repeat what it did before: at poll %" PRIu64
-               ", act %" PRIu64 " of %" PRIu64 ", %s",
-               c->incarnation, c->polls, c->acts, c->acts_made, text);
+               ", act %" PRIu64 "%s, %s",
+               c->incarnation, c->polls, c->acts, all, text);
 }
 
 __attribute__((noreturn, cold)) static void broken(const struct exchange *x, const char *what)

@@ -49,6 +49,11 @@ void fatal_exit(uint32_t kind, const char *fmt, ...)
     _exit(CW_EXIT_DEVICE);
 }
 
+void fatal_tell(uint32_t kind, const char *text)
+{
+    report(kind, text);
+}
+
 void fatal_drill(void)
 {
     report(CW_REPORT_DRILL, "");

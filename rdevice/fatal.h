@@ -15,6 +15,10 @@ void fatal_begin(int control_fd, uint32_t rank);
 void fatal_exit(uint32_t kind, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), noreturn, cold));
 
+/* The same of something that the process bears: it goes on. A dispatcher that is so far behind does
+ * without. */
+void fatal_tell(uint32_t kind, const char *text);
+
 /* A drill, --fault kill:RANK@event:N: the process kills itself. */
 void fatal_drill(void) __attribute__((noreturn));
 

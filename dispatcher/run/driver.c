@@ -179,6 +179,9 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
                    "rank %u goes on from its image, in which not all is as it was: %s", rank,
                    report->text);
         break;
+    case CW_REPORT_DIFFERS:
+        log_contents_differ(&d->parts.log, now_of(d), rank, report->text);
+        break;
     case CW_REPORT_NOT_RESTORED:
         not_restored(d, rank, report->text, false);
         break;

@@ -189,6 +189,15 @@ void log_rank_back(struct job_log *t, uint64_t now_ns, uint32_t rank, const stru
                      job_seconds("seconds", took_ns));
 }
 
+void log_contents_differ(struct job_log *t, uint64_t now_ns, uint32_t rank, const char *text)
+{
+    log_warning(t, now_ns, rank, "repeats a message with other contents", text);
+    log_notice(t,
+               "rank %u repeats a message with other contents; unless the program never set "
+               "these bytes, the job's result may be wrong: %s",
+               rank, text);
+}
+
 void log_fault(struct job_log *t, uint64_t at_ns, uint32_t rank, uint32_t incarnation,
                enum fault_kind kind, const char *fault)
 {

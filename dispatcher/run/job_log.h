@@ -52,6 +52,8 @@ void log_rank_down(struct job_log *log, uint64_t now_ns, const struct job_order 
 /* ... of its session with its relay; `repeats`: it has something to repeat, so many events. */
 void log_rank_up(struct job_log *log, uint64_t now_ns, const struct cw_notice_body *notice,
                  uint64_t events, bool repeats);
+/* It repeats a message with other contents, and goes on. */
+void log_contents_differ(struct job_log *log, uint64_t now_ns, uint32_t rank, const char *text);
 void log_rank_back(struct job_log *log, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
                    uint64_t repeated);
 

@@ -130,19 +130,6 @@ static void on_rank_notice(struct relay_news *n, const struct cw_notice_body *no
     }
 }
 
-/* It goes on. */
-static void contents_differ(struct relay_news *n, const struct cw_notice_body *notice)
-{
-    if (notice->rank >= n->parts->options->ranks)
-        return;
-    log_warning(&n->parts->log, now_of(n), notice->rank, "repeats a message with other contents",
-                notice->text);
-    log_notice(&n->parts->log,
-               "rank %u repeats a message with other contents; unless the program never set "
-               "these bytes, the job's result may be wrong: %s",
-               notice->rank, notice->text);
-}
-
 static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *notice)
 {
     struct relay_news *n = ctx;
@@ -154,8 +141,8 @@ static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *no
         log_verbose(&n->parts->log, "relay: rank %u: %s", notice->rank, notice->text);
     if (notice->code == CW_NOTICE_FATAL || notice->code == CW_NOTICE_DIVERGED)
         job_fail(n->job, 1, now_of(n), "%s", notice->text);
-    else if (notice->code == CW_NOTICE_DIFFERS)
-        contents_differ(n, notice);
+    else if (notice->code == CW_NOTICE_DIFFERS && notice->rank < n->parts->options->ranks)
+        log_contents_differ(&n->parts->log, now_of(n), notice->rank, notice->text);
     else if (notice->code == CW_NOTICE_UNLINKED) {
         /* most likely the other relay has ended, of which there is more to be heard */
         snprintf(text, sizeof(text), "relay %s: %s", relays_address(n->parts->relays, relay),

@@ -48,6 +48,13 @@ diverges() {
   expect_err_like "^causeway: rank 2 .*incarnation 2 does not repeat what it did before: at poll [0-9]+, .*, $2"
 }
 
+bears() {
+  run "${causeway[@]}" run --channel on -n 3 "$programs/diverges" contents "$work/number" "$work/deaths"
+  expect_code 0
+  expect_out 'ok diverges'
+  expect_err_like '^causeway: rank 2 repeats a message with other contents; .*: act [0-9]+, .* has other contents: hash'
+}
+
 # --- hostile ranks ----------------------------------------------------------------
 
 # beside_another COMMAND...: another job has its own channel memory, and comes to its end.
@@ -76,7 +83,8 @@ t "a rank that polls for it" all_wait 1 polls
 t "two ranks that send before they receive" all_wait . both
 t "it sends another length" diverges length 'it sends 9 bytes with tag [0-9a-f]+ to rank 0, and had sent 8 bytes'
 t "it sends to another rank" diverges dst 'it sends 8 bytes with tag [0-9a-f]+ to rank 1, and had sent 8 bytes with tag [0-9a-f]+ to rank 0'
-t "it sends other bytes" diverges contents 'it sends other contents to rank 0, 8 bytes' --contents-differ end
+t "it sends other bytes" diverges contents 'a message of 8 bytes to rank 0 with tag .* has other contents: hash' --contents-differ end
+t "it sends other bytes, and goes on" bears
 t "a piece that is too long" beside_another scribbles size 'a piece of a length'
 t "a piece of no type" beside_another scribbles type 'a piece of a length'
 t "more of a message that never began" beside_another scribbles more 'more of a message that has not begun'
