@@ -6,6 +6,7 @@
 
 #define HEAD sizeof(struct cw_piece)
 #define SMALL_TOTAL_MAX (64u << 20) /* of blocks, one for each stream; else blocks are smaller */
+#define DECISION_STEP 8u            /* a decision begins at a multiple of it */
 #define PIECES_MIN 4u               /* that have room in a block */
 
 /* Where a block of a stream begins, and what was put before it. */
@@ -118,7 +119,8 @@ static struct cw_stream stream_of(const struct cw_channel *channel, size_t index
         (struct cw_stream_head *)(channel->memory + sizeof(struct blocks_head) +
                                   (size_t)channel->ranks * CW_CHANNEL_LINE);
 
-    return (struct cw_stream){.channel = channel, .head = &heads[index], .keeps = keeps};
+    return (struct cw_stream){
+        .channel = channel, .head = &heads[index], .step = CW_CHANNEL_LINE, .keeps = keeps};
 }
 
 struct cw_stream cw_channel_stream(const struct cw_channel *channel, uint32_t from, uint32_t to,
@@ -129,7 +131,11 @@ struct cw_stream cw_channel_stream(const struct cw_channel *channel, uint32_t fr
 
 struct cw_stream cw_channel_decisions(const struct cw_channel *channel, uint32_t rank)
 {
-    return stream_of(channel, (size_t)channel->ranks * channel->ranks + rank, true);
+    struct cw_stream stream =
+        stream_of(channel, (size_t)channel->ranks * channel->ranks + rank, true);
+
+    stream.step = DECISION_STEP;
+    return stream;
 }
 
 /* --- blocks --------------------------------------------------------------------------------------
@@ -261,10 +267,11 @@ bool cw_stream_is_awaited(const struct cw_stream *stream)
 /* --- pieces --------------------------------------------------------------------------------------
  */
 
-/* Of a piece with so much payload, and the piece after it begins at a line. */
-static uint32_t length_of(uint32_t payload)
+/* Of a piece with so much payload: the piece after it begins at a line, where the two sides are
+ * different processes. */
+static uint32_t length_of(const struct cw_stream *stream, uint32_t payload)
 {
-    return (uint32_t)((HEAD + payload + CW_CHANNEL_LINE - 1) & ~(CW_CHANNEL_LINE - 1));
+    return (uint32_t)((HEAD + payload + stream->step - 1) & ~(stream->step - 1));
 }
 
 static struct cw_piece *piece_of(const struct cw_stream *stream)
@@ -444,7 +451,7 @@ void cw_stream_put(struct cw_stream *stream, const struct cw_piece *piece, const
                    size_t skip)
 {
     struct cw_piece *to = piece_of(stream);
-    uint32_t length = length_of(piece->size);
+    uint32_t length = length_of(stream, piece->size);
     struct cw_piece *next = (struct cw_piece *)((uint8_t *)to + length);
 
     assert(stream->offset + length <= stream->channel->block_bytes - CW_CHANNEL_LINE);
@@ -479,7 +486,7 @@ static bool has_room_for(const struct cw_stream *stream, const struct cw_piece *
 
     return piece->type < CW_PIECE_TYPES && piece->size <= most &&
            (piece->type == CW_PIECE_NEXT ? piece->tag < stream->channel->blocks
-                                         : stream->offset + length_of(piece->size) <= end);
+                                         : stream->offset + length_of(stream, piece->size) <= end);
 }
 
 /* From block to block. */
@@ -509,8 +516,8 @@ const uint8_t *cw_stream_payload(const struct cw_stream *stream)
 
 static void pass(struct cw_stream *stream, const struct cw_piece *piece)
 {
-    stream->at += length_of(piece->size);
-    stream->offset += length_of(piece->size);
+    stream->at += length_of(stream, piece->size);
+    stream->offset += length_of(stream, piece->size);
 }
 
 void cw_stream_take(struct cw_stream *stream, const struct cw_piece *piece)

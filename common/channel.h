@@ -80,6 +80,7 @@ struct cw_stream {
     uint32_t offset;          /* in it, of the next piece */
     uint64_t at;              /* position of the next piece: whole blocks before it, and offset */
     uint64_t seen;            /* the writer's: what was taken when it last looked */
+    size_t step;              /* a piece begins at a multiple of it */
     bool keeps;               /* what was read stays */
     bool broken;              /* what others wrote cannot be */
     bool spent;               /* the writer's: there is no block left for it */

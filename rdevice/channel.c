@@ -199,7 +199,16 @@ void channel_note_inputs(struct channel *c, uint64_t polls)
 
 void channel_note_send(struct channel *c, const struct cw_send *send)
 {
-    note(c, &(struct cw_piece){.type = CW_PIECE_SEND, .size = sizeof(*send)}, send);
+    const uint64_t rest[] = {send->clock, send->contents};
+
+    note(c,
+         &(struct cw_piece){.type = CW_PIECE_SEND,
+                            .size = sizeof(rest),
+                            .tag = send->tag,
+                            .total = send->total,
+                            .req = send->dst,
+                            .more = send->kind},
+         rest);
 }
 
 bool channel_next(struct channel *c, struct cw_piece *piece)
@@ -214,10 +223,14 @@ void channel_repeated(struct channel *c, const struct cw_piece *piece)
 
 struct cw_send channel_noted_send(const struct channel *c, const struct cw_piece *piece)
 {
-    struct cw_send send = {.dst = UINT32_MAX};
+    struct cw_send send = {
+        .dst = piece->req, .kind = piece->more, .tag = piece->tag, .total = piece->total};
+    uint64_t rest[2] = {0};
 
-    if (piece->size == sizeof(send))
-        memcpy(&send, cw_stream_payload(&c->decisions), sizeof(send));
+    if (piece->size == sizeof(rest))
+        memcpy(rest, cw_stream_payload(&c->decisions), sizeof(rest));
+    send.clock = rest[0];
+    send.contents = rest[1];
     return send;
 }
 
