@@ -527,14 +527,14 @@ void cw_stream_take(struct cw_stream *stream, const struct cw_piece *piece)
         atomic_store_explicit(&stream->head->taken, stream->at, memory_order_release);
 }
 
-/* Of a stream that is kept, the block before stays, too: a writer that died when it had gone on to
- * the next one may have noted that one last. */
+/* Where there are logs the block before stays, too: a writer that died when it had gone on to the
+ * next one may have noted that one last. */
 void cw_stream_free(struct cw_stream *stream, uint64_t before)
 {
     uint64_t first = atomic_load_explicit(&stream->head->first, memory_order_relaxed);
     uint64_t end = before / stream->channel->block_bytes;
 
-    while ((first >> 32) + stream->keeps < end && !stream->broken) {
+    while ((first >> 32) + cw_channel_keeps(stream->channel) < end && !stream->broken) {
         uint32_t number = (uint32_t)first - 1;
         uint32_t next =
             number < stream->channel->blocks

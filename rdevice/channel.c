@@ -44,8 +44,8 @@ static void map_memory(struct channel *c, uint32_t ranks)
 static void open_streams(struct channel *c)
 {
     for (uint32_t other = 0; other < c->memory.ranks; other++) {
-        c->out[other] = cw_channel_stream(&c->memory, c->rank, other, c->keeps);
-        if (c->keeps)
+        c->out[other] = cw_channel_stream(&c->memory, c->rank, other, c->others_keep);
+        if (c->others_keep)
             cw_stream_find_end(&c->out[other]);
         c->found[other] = c->out[other].sum;
     }
@@ -64,7 +64,7 @@ void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox 
         return;
     map_memory(c, ranks);
     c->rank = c->waits_for = setup->process.rank;
-    c->keeps = cw_channel_keeps(&c->memory) && !cw_channel_is_spent(&c->memory);
+    c->keeps = c->others_keep = cw_channel_keeps(&c->memory) && !cw_channel_is_spent(&c->memory);
     c->decisions = cw_channel_decisions(&c->memory, c->rank);
     c->found = arena_alloc(ranks * sizeof(*c->found));
     c->made = memset(arena_alloc(ranks * sizeof(*c->made)), 0, ranks * sizeof(*c->made));
@@ -255,12 +255,20 @@ uint64_t channel_begin(struct channel *c, uint32_t to, uint64_t total)
 
 void channel_forget(struct channel *c)
 {
+    if (!c->keeps)
+        return;
     c->keeps = false;
     for (uint32_t other = 0; other < c->memory.ranks; other++)
         cw_stream_forget(&c->in[other]);
+    cw_stream_forget(&c->decisions);
+}
+
+void channel_give_up(struct channel *c)
+{
+    channel_forget(c);
+    c->others_keep = false;
     for (uint32_t other = 0; other < c->memory.ranks; other++)
         c->out[other].keeps = false;
-    cw_stream_forget(&c->decisions);
 }
 
 /* --- pieces --------------------------------------------------------------------------------------

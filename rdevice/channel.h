@@ -14,8 +14,9 @@
 #define CHANNEL_ROOM_NS 10000000000ull /* that a send waits for images to make room for its log */
 
 struct channel {
-    bool on;    /* all messages of this rank go this way */
-    bool keeps; /* and what it needs to be started again stays there */
+    bool on;          /* all messages of this rank go this way */
+    bool keeps;       /* and what it needs to be started again stays there */
+    bool others_keep; /* what others need, too, unless one of them is not started again either */
     struct cw_channel memory;
     uint32_t rank;
     bool *holds;           /* by sender: its next message is not taken, see mailbox_takes */
@@ -74,8 +75,9 @@ void channel_live(struct channel *c);
  * none, and it was not begun. */
 uint64_t channel_begin(struct channel *c, uint32_t to, uint64_t total);
 
-/* There is no log any more. */
+/* This rank is not started again: what it took and decided is not kept any more; and nobody is. */
 void channel_forget(struct channel *c);
+void channel_give_up(struct channel *c);
 
 /* Puts the next bytes of a message to rank `to`: of the `size` bytes that the vectors hold behind
  * the first `skip`, as many as fit one piece. Returns how many; negative: there is no room. */

@@ -29,6 +29,8 @@ static void unlogged(uint32_t why)
     if (!x->cursor.logged)
         return;
     x->cursor.logged = false;
+    if (x->channel.on)
+        channel_forget(&x->channel);
     cw_word_put(exchange_frame(x, CW_FRAME_UNLOGGED, CW_WORD_SIZE), why);
     exchange_flush(x);
 }

@@ -15,7 +15,9 @@ _Static_assert(EXCHANGE_PIECES_MAX + 1 <= SESSION_VECTORS_MAX, "what is queued, 
 /* From now on the rank cannot be started again. */
 static void lose_log(struct exchange *x)
 {
-    channel_forget(&x->channel);
+    channel_give_up(&x->channel);
+    if (!x->cursor.logged)
+        return;
     x->cursor.logged = false;
     cw_word_put(exchange_frame(x, CW_FRAME_UNLOGGED, CW_WORD_SIZE), CW_UNLOGGED_MEMORY);
 }
@@ -281,7 +283,7 @@ static bool read_channel(struct exchange *x)
 
 bool exchange_poll(struct exchange *x)
 {
-    if (x->channel.keeps && cw_channel_is_spent(&x->channel.memory))
+    if (x->channel.others_keep && cw_channel_is_spent(&x->channel.memory))
         lose_log(x);
     return x->channel.on ? read_channel(x) : read_relay(x);
 }

@@ -145,6 +145,18 @@ static int cut(struct iovec **from, int *count, size_t max, struct iovec *to, si
     return n;
 }
 
+static struct cw_send send_of(const struct exchange *x, const struct operation_target *to,
+                              uint64_t total, uint64_t contents)
+{
+    return (struct cw_send){.dst = to->dst,
+                            .kind = to->kind,
+                            .req = to->req,
+                            .tag = to->tag,
+                            .total = total,
+                            .clock = x->cursor.polls,
+                            .contents = contents};
+}
+
 /* --- messages through the channel memory ---
  */
 
@@ -157,7 +169,7 @@ static void await_room(struct exchange *x, uint64_t since)
 {
     struct channel *c = &x->channel;
 
-    if (c->keeps && (!c->imaged || cw_clock_ns() - since > CHANNEL_ROOM_NS))
+    if (c->others_keep && (!c->imaged || cw_clock_ns() - since > CHANNEL_ROOM_NS))
         cw_channel_set_spent(&c->memory);
     if (!(cw_channel_is_spent(&c->memory) ? exchange_poll(x) : exchange_read(x)))
         exchange_wait(x, since);
@@ -190,13 +202,7 @@ static void put_pieces(struct exchange *x, const struct iovec *from, size_t size
 static void begin_pieces(struct exchange *x, const struct operation_target *to, uint64_t total,
                          uint64_t contents)
 {
-    const struct cw_send send = {.dst = to->dst,
-                                 .kind = to->kind,
-                                 .req = to->req,
-                                 .tag = to->tag,
-                                 .total = total,
-                                 .clock = x->cursor.polls,
-                                 .contents = contents};
+    const struct cw_send send = send_of(x, to, total, contents);
     uint64_t had;
 
     cursor_note_send(x, &send);
@@ -224,13 +230,7 @@ static uint64_t hash_of(struct exchange *x, const struct operation_target *to,
 static bool put_send(struct exchange *x, const struct operation_target *to, uint64_t total,
                      uint64_t contents, size_t first, size_t copied)
 {
-    struct cw_send send = {.dst = to->dst,
-                           .kind = to->kind,
-                           .req = to->req,
-                           .tag = to->tag,
-                           .total = total,
-                           .clock = x->cursor.polls,
-                           .contents = contents};
+    struct cw_send send = send_of(x, to, total, contents);
 
     x->skip = 0;
     if (cursor_send(x, &send, &x->skip))

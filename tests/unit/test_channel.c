@@ -336,3 +336,19 @@ TEST(blocks_go_from_stream_to_stream)
     }
     finish();
 }
+
+/* A reader that is not started again gives back what it has read, though its writer may be. */
+TEST(a_reader_that_forgets_gives_back)
+{
+    start_with(2, 2u << 20);
+    put_one(3000);
+    take_one();
+    cw_stream_forget(&reader);
+    while (put < (64u << 20))
+        CU_ASSERT_TRUE_FATAL(put_one(CW_CHANNEL_PIECE_MAX) && take_one());
+    CU_ASSERT_EQUAL(taken, put);
+    writer = cw_channel_stream(&channel, 1, 0, true);
+    cw_stream_find_end(&writer);
+    CU_ASSERT_TRUE(put_one(3000) && take_one());
+    finish();
+}
