@@ -83,6 +83,8 @@ void channel_open_again(struct channel *c)
     if (!c->on)
         return;
     map_memory(c, c->memory.ranks);
+    if (cw_channel_is_spent(&c->memory)) /* since the image was taken */
+        c->keeps = c->others_keep = false;
     c->repeated = 0;
     c->waits_for = c->rank;
     open_streams(c);
