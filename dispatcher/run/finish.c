@@ -74,8 +74,10 @@ static void collect_stats(struct parts *p)
         return;
     status_source_ask(p->status);
     while (status_source_missing(p->status) && relays_are_there(p->relays) &&
-           loop_now_ns(p->loop) < until)
+           loop_now_ns(p->loop) < until) {
+        status_source_refresh(p->status); /* a session that is suspended cannot be asked yet */
         loop_turn(p->loop, until);
+    }
     if (!status_source_missing(p->status))
         print_stats(p);
     else

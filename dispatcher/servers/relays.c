@@ -591,7 +591,8 @@ bool relays_is_suspended(const struct relays *r, uint32_t relay)
 
 void relays_cut(struct relays *r, uint32_t relay, uint32_t what)
 {
-    if (is_there(&r->relay[relay]))
+    /* our own connection that is broken already would break again, as soon as it is resumed */
+    if (is_there(&r->relay[relay]) && !(what == CW_CUT_DISPATCHER && relays_is_suspended(r, relay)))
         must_tell(&r->relay[relay], CW_FRAME_CUT, &(uint64_t){what}, CW_WORD_SIZE);
 }
 

@@ -183,6 +183,19 @@ asked_meanwhile() {
   [[ $(grep -c '^ *[01] ' "$tmp/err") = 2 ]] || wrong "expected a line for each of 2 ranks"
 }
 
+# The job ends while the dispatcher's session is broken again and again, so its counters cannot be asked for at once.
+asked_at_the_end() {
+  local cuts i
+  repeat dispatcher 60 4
+  for ((i = 0; i < 4; i++)); do
+    rm -f "$work/go"
+    start_told --stats "${cuts[@]}" -n 2 "$actor" init "ring_until=$work/go" finalize
+    await_true "30 breaks" broken_often 30
+    end_well
+    [[ $(grep -c '^ *[01] ' "$tmp/err") = 2 ]] || wrong "expected a line for each of 2 ranks"
+  done
+}
+
 main() {
   lib_start
   t "ranks" ranks_cut
@@ -211,6 +224,7 @@ main() {
   t "--resume-timeout 0: a rank, without a log" no_timeout_no_log
   t "--resume-timeout 0: the dispatcher" no_timeout_dispatcher
   t "status and counters" asked_meanwhile
+  t "counters, asked for while the session is suspended" asked_at_the_end
   tap_end
 }
 
