@@ -297,12 +297,11 @@ kill_with_server() {
   finish
 }
 
-# Dispatcher and server are killed; the next job removes what is left.
+# Dispatcher and server are killed; the node removes what is left or, where it was not done, the next job.
 all_killed() {
   start_rings "${often[@]}" -n 2
   await_more 4 image_stored
   kill_with_server
-  [[ -n $(find "$TMPDIR" -name 'causeway-images-*') ]] || wrong "nothing is left that could be removed"
   run_expect 0 '' "${causeway[@]}" run -n 1 "$actor" init finalize
 }
 
@@ -321,7 +320,6 @@ ended_by() {
 all_killed_in_place() {
   start_beside_another
   kill_with_server
-  (($(find "$work/images0" -name '*.index' | wc -l) > 1)) || wrong "nothing is left that could be removed"
   run_expect 0 '' "${causeway[@]}" run --ckpt-dir "$work/images0" -n 1 "$actor" init finalize
   expect_the_other_alone
 }
@@ -331,7 +329,6 @@ made_and_all_killed() {
   start_rings "${often[@]}" --ckpt-dir "$work/images" -n 2
   await_more 4 image_stored
   kill_with_server
-  [[ -e $work/images ]] || wrong "nothing is left that could be removed"
   run_expect 0 '' "${causeway[@]}" run --ckpt-dir "$work/images" -n 1 "$actor" init finalize
   [[ ! -e $work/images ]] || wrong "left: $(find "$work/images")"
 }
@@ -340,7 +337,7 @@ left_tests() {
   t "nothing is left after SIGTERM" ended_by TERM 143
   t "nothing is left after SIGINT" ended_by INT 130
   t "nothing is left after SIGKILL" ended_by KILL 137
-  t "the next job removes what was left" all_killed
+  t "nothing is left of a killed dispatcher and a killed server" all_killed
   t "... in --ckpt-dir" all_killed_in_place
   t "... which was made" made_and_all_killed
 }
