@@ -374,7 +374,7 @@ netpipe_agrees() {
 # netpipe RESTARTS FAULT... -- OPTION...: it prints parts of lines to standard error, so what it prints goes
 # to files, where causeway's own messages do not come in between.
 netpipe() {
-  local faults given rest events
+  local faults given rest events limit=150 # 52,000 round trips, beside images and what others compute
   split "${@:2}"
   cd "$work" || return
   reference 2 NPmpich2 "${rest[@]}" -p 0 -o np.out
