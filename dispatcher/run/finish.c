@@ -66,6 +66,15 @@ static void print_stats(struct parts *p)
     free(text);
 }
 
+/* Where one cannot be asked, the others would only answer again and again until it can. */
+static bool any_suspended(const struct parts *p)
+{
+    for (uint32_t i = 0; i < p->layout.relays; i++)
+        if (relays_is_suspended(p->relays, i))
+            return true;
+    return false;
+}
+
 static void collect_stats(struct parts *p)
 {
     uint64_t until = loop_now_ns(p->loop) + STATS_NS;
@@ -75,7 +84,8 @@ static void collect_stats(struct parts *p)
     status_source_ask(p->status);
     while (status_source_missing(p->status) && relays_are_there(p->relays) &&
            loop_now_ns(p->loop) < until) {
-        status_source_refresh(p->status); /* a session that is suspended cannot be asked yet */
+        if (!any_suspended(p))
+            status_source_refresh(p->status);
         loop_turn(p->loop, until);
     }
     if (!status_source_missing(p->status))
