@@ -4,7 +4,8 @@
 #
 # Environment: CHANNEL_OPTIONS (of the jobs with channel memory, "--no-log --channel on"; those at the relay beside them
 #   have a log if these have), CHANNEL_RANKS (cores, twice and four times as many), CHANNEL_MESSAGES (yes; empty: only
-#   programs), CHANNEL_PROGRAMS (stencils solvers scalapack; empty: none), CHANNEL_SECONDS (after which a run is ended, 20)
+#   programs), CHANNEL_STEADY_SECONDS (of each run of the steady state, 4; 0: none), CHANNEL_PROGRAMS (stencils solvers
+#   scalapack; empty: none), CHANNEL_SECONDS (after which a run is ended, 20)
 
 # shellcheck disable=SC2154 # bench.sh sets RUNS, programs and dir
 # shellcheck disable=SC2317 # functions are called by their names
@@ -14,6 +15,7 @@ CHANNEL_RANKS=${CHANNEL_RANKS:-$(nproc) $((2 * $(nproc))) $((4 * $(nproc)))}
 CHANNEL_MESSAGES=${CHANNEL_MESSAGES-yes}
 CHANNEL_PROGRAMS=${CHANNEL_PROGRAMS-stencils solvers scalapack}
 CHANNEL_SECONDS=${CHANNEL_SECONDS:-20}
+CHANNEL_STEADY_SECONDS=${CHANNEL_STEADY_SECONDS:-4}
 CHANNEL_SIZES="1 8192 65536 1048576" # bytes
 channel_relay=with
 [[ " $CHANNEL_OPTIONS " != *" --no-log "* ]] || channel_relay=without
@@ -78,6 +80,26 @@ channel_messages() {
   done
 }
 
+# Of the second half of a run, the median of its tenths: what is new at first, such as memory of the log, is not in it
+channel_steady_once() {
+  program_run "$1" 2 "$programs/volume" "$2" 0 "$CHANNEL_STEADY_SECONDS" || uncounted "volume, $1, $2 B"
+  awk -v bytes="$2" '$1 == "part" && $2 > 5 { print "steady", bytes / $3 }' "$dir/out" >"$dir/steady"
+  ! sampled "$dir/steady" steady || echo "steady.$2.$1 $(median steady "$dir/steady" 3)" >>"$dir/program"
+}
+
+channel_steady() {
+  local size
+  # shellcheck disable=SC2034 # for program_cell
+  local CELL_DIGITS=2
+  echo
+  echo "The steady state: messages to and fro for $CHANNEL_STEADY_SECONDS s, microseconds one way in the second half of it."
+  table bytes "stock TCP" "stock shm" "relay" "channel" "by relay" "by the better stock"
+  for size in $CHANNEL_SIZES; do
+    take_turns "$RUNS" "$CHANNEL_MODES" channel_steady_once "$size"
+    echo "| $size |$(channel_cells "steady.$size")"
+  done
+}
+
 # --- programs ---------------------------------------------------------------------------------------
 
 # channel_row NAME RANKS KEY
@@ -103,5 +125,6 @@ channel() {
   local PROGRAM_SECONDS=$CHANNEL_SECONDS
   program_section "Channel memory ($CHANNEL_OPTIONS)"
   [ -z "$CHANNEL_MESSAGES" ] || channel_messages
+  ((CHANNEL_STEADY_SECONDS == 0)) || channel_steady
   [ -z "$CHANNEL_PROGRAMS" ] || channel_programs
 }

@@ -4,7 +4,7 @@
  *
  *   volume BYTES COUNT [SECONDS]
  *
- *   part I MB_A_SECOND       of each tenth of COUNT
+ *   part I MB_A_SECOND       of each tenth of COUNT, or of SECONDS
  *   volume MB_A_SECOND MB    of all
  */
 #include <mpi.h>
@@ -37,6 +37,20 @@ static double megabytes(long trips, int bytes)
     return 2e-6 * (double)trips * bytes;
 }
 
+struct part {
+    int number;
+    double start;
+    long trips; /* before it */
+};
+
+static void end_part(struct part *part, double now, long trips, int bytes)
+{
+    printf("part %d %.4f\n", ++part->number,
+           megabytes(trips - part->trips, bytes) / (now - part->start));
+    part->start = now;
+    part->trips = trips;
+}
+
 /* Bytes that cannot be compressed. */
 static void fill(char *to, size_t bytes)
 {
@@ -55,12 +69,12 @@ int main(int argc, char **argv)
     int bytes = argc > 1 ? atoi(argv[1]) : 65536;
     long count = argc > 2 ? atol(argv[2]) : 1000;
     double seconds = argc > 3 ? atof(argv[3]) : 0;
-    long part = count / PARTS > 0 ? count / PARTS : 1;
+    long trips_of_part = count / PARTS > 0 ? count / PARTS : 1;
     char *out = malloc((size_t)bytes + 1);
     char *in = malloc((size_t)bytes + 1);
     bool last = false;
+    struct part part = {.number = 0};
     double start;
-    double before;
     long trips = 0;
     int rank;
 
@@ -69,21 +83,20 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Barrier(MPI_COMM_WORLD);
-    start = before = MPI_Wtime();
+    start = part.start = MPI_Wtime();
     while (!last) {
-        bool late = seconds > 0 && rank == 0 && trips % LOOKS == 0 && MPI_Wtime() - start > seconds;
+        double now = seconds > 0 && rank == 0 && trips % LOOKS == 0 ? MPI_Wtime() : start;
 
-        last = round_trip(out, in, bytes, rank, late || (seconds <= 0 && trips + 1 >= count));
+        if (now - start > seconds * (part.number + 1) / PARTS)
+            end_part(&part, now, trips, bytes);
+        last = round_trip(out, in, bytes, rank,
+                          seconds > 0 ? part.number == PARTS : trips + 1 >= count);
         trips++;
-        if (rank == 0 && seconds <= 0 && trips % part == 0) {
-            double now = MPI_Wtime();
-
-            printf("part %ld %.1f\n", trips / part, megabytes(part, bytes) / (now - before));
-            before = now;
-        }
+        if (rank == 0 && seconds <= 0 && trips % trips_of_part == 0)
+            end_part(&part, MPI_Wtime(), trips, bytes);
     }
     if (rank == 0)
-        printf("volume %.1f %.0f\n", megabytes(trips, bytes) / (MPI_Wtime() - start),
+        printf("volume %.4f %.0f\n", megabytes(trips, bytes) / (MPI_Wtime() - start),
                megabytes(trips, bytes));
     MPI_Finalize();
     free(in);
