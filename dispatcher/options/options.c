@@ -392,8 +392,8 @@ static void choose_resume_timeout(struct run_options *o)
 /* What has no meaning with channel memory, or no room there. */
 static int check_channel(struct run_options *o, struct cw_err *err)
 {
-    static const char *const against[] = {"host",    "hostfile", "relay",   "relays",     "rings",
-                                          "job-dir", "log-disk", "log-dir", "log-safety", NULL};
+    static const char *const against[] = {"host",    "hostfile",   "job-dir", "log-disk",
+                                          "log-dir", "log-safety", NULL};
     const char *name = o->hosts.list.count || o->grid ? "host" : first_of(o, against);
 
     if (!o->channel)
@@ -401,8 +401,8 @@ static int check_channel(struct run_options *o, struct cw_err *err)
     if (name)
         return cw_err_set(
             err, CW_EINVAL,
-            "--channel on: for ranks of this machine alone, with the job's own relay and "
-            "their log in memory; not with --%s",
+            "--channel on: for ranks of this machine alone, with their log in memory; not "
+            "with --%s",
             name);
     if (o->ranks > CW_CHANNEL_RANKS_MAX)
         return cw_err_set(err, CW_EINVAL, "--channel on: for at most %u ranks",

@@ -48,6 +48,15 @@ already_running() {
   ends_well --relay "unix:$work/one" --relay "unix:$work/two" -n 4 "$programs/storm"
   ends_well --relay "unix:$work/two" --relay "unix:$work/one" -n 4 "$programs/storm"
   ends_well --relay "unix:$work/one" -n 4 "$programs/storm"
+  killed_with_channel --relay "unix:$work/one" --relay "unix:$work/two"
+}
+
+# The ranks of one machine share channel memory, wherever they are at home.
+killed_with_channel() {
+  run "${causeway[@]}" run --channel on --no-ckpt "$@" --fault kill:1@event:20 -n 4 "$programs/storm"
+  expect_code 0
+  expect_err_like 'rank 1 is back: it repeated'
+  expect_out_like '^ok '
 }
 
 over_tcp() {
@@ -86,6 +95,8 @@ main() {
   t "a map" ends_well --relays 2 --relay-map '1*3,0' -n 4 "$programs/storm"
   t "a relay without ranks" ends_well --relays 3 --relay-map '2*4' -n 4 "$programs/storm"
   t "without a log" ends_well --no-log --relays 2 -n 4 "$programs/storm"
+  t "ranks with channel memory, one of which is killed" killed_with_channel --relays 3
+  t "ranks with channel memory that reach their relay through sockets" killed_with_channel --rings off
   t "large messages" ends_well --relays 2 -n 2 "$programs/sizes"
   t "statistics" counted
   t "relays that run already" already_running
