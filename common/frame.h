@@ -53,6 +53,7 @@
     X(LIVE, 26, CW_TAKEN_SIZE, 0)                                                                  \
     X(UNLOGGED, 27, CW_WORD_SIZE, 0)                                                               \
     X(POINT, 28, CW_POINT_SIZE, 0)                                                                 \
+    X(COUNTED, 40, CW_COUNTED_SIZE, 0)                                                             \
     /* images: dispatcher to relay, and on to the rank; dispatcher to relay; its answer */         \
     X(CHECKPOINT, 29, CW_CHECKPOINT_SIZE, 0)                                                       \
     X(TRIM, 30, CW_TRIM_SIZE, 0)                                                                   \
@@ -469,7 +470,9 @@ struct cw_rank_stats {
     uint64_t acts;      /* relay: sends, receives, probes that found, and cancels */
     uint64_t log_bytes; /* relay: held for a restart */
 };
-#define CW_BYE_SIZE 32u /* the first four */
+#define CW_BYE_SIZE 32u      /* the first four */
+#define CW_COUNTED_SIZE 112u /* COUNTED: all of them, by a rank with channel memory */
+_Static_assert(sizeof(struct cw_rank_stats) == CW_COUNTED_SIZE, "docs/protocol.md, COUNTED");
 
 static inline void cw_bye_put(uint8_t *to, const struct cw_rank_stats *v)
 {

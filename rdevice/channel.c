@@ -109,19 +109,31 @@ void channel_trim(struct channel *c, uint64_t polls)
     c->held_told = 0;
 }
 
-bool channel_grew(struct channel *c, uint64_t *held)
+static uint64_t held(const struct channel *c)
+{
+    uint64_t bytes = c->keeps ? cw_stream_held(&c->decisions) : 0;
+
+    for (uint32_t other = 0; c->keeps && other < c->memory.ranks; other++)
+        bytes += cw_stream_held(&c->in[other]);
+    return bytes;
+}
+
+bool channel_grew(const struct channel *c)
 {
     uint64_t much = c->memory.size / TELLS_SHARE / c->memory.ranks;
 
-    if (!c->keeps)
-        return false;
-    *held = cw_stream_held(&c->decisions);
-    for (uint32_t other = 0; other < c->memory.ranks; other++)
-        *held += cw_stream_held(&c->in[other]);
-    if (*held < c->held_told + (much < TELLS_MAX ? much : TELLS_MAX))
-        return false;
-    c->held_told = *held;
-    return true;
+    return c->keeps && held(c) >= c->held_told + (much < TELLS_MAX ? much : TELLS_MAX);
+}
+
+struct cw_rank_stats channel_count(struct channel *c)
+{
+    c->held_told = held(c);
+    return (struct cw_rank_stats){.sent = c->sent,
+                                  .sent_bytes = c->sent_bytes,
+                                  .received = c->mailbox.received,
+                                  .received_bytes = c->mailbox.received_bytes,
+                                  .unexpected = c->mailbox.unexpected,
+                                  .log_bytes = c->held_told};
 }
 
 __attribute__((noreturn, cold)) static void broken(uint32_t other, const char *what)
@@ -250,6 +262,8 @@ uint64_t channel_begin(struct channel *c, uint32_t to, uint64_t total)
 {
     uint64_t number = ++c->made[to].messages;
 
+    c->sent++;
+    c->sent_bytes += total;
     if (number < c->found[to].messages)
         return total;
     return number == c->found[to].messages && number > 0 ? c->found[to].bytes : UINT64_MAX;

@@ -3,6 +3,7 @@
 #ifndef RDEVICE_CHANNEL_H
 #define RDEVICE_CHANNEL_H
 
+#include "common/frame.h"
 #include "common/setup.h"
 #include "rdevice/mailbox.h"
 
@@ -33,6 +34,8 @@ struct channel {
     uint64_t marked_polls;       /* ... which is that of this poll clock; 0: none */
     uint64_t held_told;          /* bytes: what the relay was told last */
     uint64_t repeated;           /* pieces that were taken again */
+    uint64_t sent;               /* messages ... */
+    uint64_t sent_bytes;         /* ... and of these */
     bool imaged;                 /* images are taken, which make room */
     int fd;
     struct mailbox mailbox;
@@ -47,8 +50,10 @@ void channel_open_again(struct channel *c);
 /* An image is taken at this poll clock; and it is safe: what came before is not needed any more. */
 void channel_mark(struct channel *c, uint64_t polls);
 void channel_trim(struct channel *c, uint64_t polls);
-/* Bytes of the log of this rank; whether they are so many more that the relay should know. */
-bool channel_grew(struct channel *c, uint64_t *held);
+/* Whether the log of this rank holds so much more than the relay was told that it should know. */
+bool channel_grew(const struct channel *c);
+/* What this rank has counted, for the relay, which counts nothing of this. */
+struct cw_rank_stats channel_count(struct channel *c);
 
 /* Takes what has come, and notes that it was taken at this poll: with a log, once for each at most.
  * Returns whether anything has. Ends the process when another rank wrote what cannot be, and when

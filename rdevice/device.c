@@ -243,14 +243,6 @@ static void go_on_from_image(void)
 /* --- closing ------------------------------------------------------------------------------------
  */
 
-static struct cw_rank_stats stats_of(const struct exchange *x)
-{
-    return (struct cw_rank_stats){.polls = x->cursor.polls,
-                                  .sleeps = x->waiter.sleeps,
-                                  .syscalls = x->waiter.syscalls + x->session.calls,
-                                  .switches = real_switches()};
-}
-
 /* A connection that breaks now gives the relay its time once more. */
 static void await_farewell(struct exchange *x)
 {
@@ -281,7 +273,9 @@ void device_close(void)
     cursor_used_up(x, true);
     operation_inputs(x);
     inputs_pause(true);
-    stats = stats_of(x);
+    if (x->channel.on)
+        exchange_tell_counts(x);
+    stats = exchange_count(x);
     cw_bye_put(exchange_frame(x, CW_FRAME_BYE, CW_BYE_SIZE), &stats);
     exchange_flush(x);
     x->session.ending = true;

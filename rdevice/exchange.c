@@ -2,13 +2,15 @@
 #include "common/clock.h"
 #include "rdevice/fatal.h"
 #include "rdevice/inputs.h"
+#include "rdevice/real.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define RELAY_EVERY 64u /* reads of the channel that found something before one of the relay */
+#define RELAY_EVERY 64u              /* reads of the channel, of which one is of the relay, too */
+#define TELL_COUNTS_NS 1000000000ull /* after which the relay hears again what was counted */
 
 _Static_assert(EXCHANGE_PIECES_MAX + 1 <= SESSION_VECTORS_MAX, "what is queued, and the pieces");
 
@@ -262,23 +264,40 @@ static bool read_relay(struct exchange *x)
     return true;
 }
 
-/* The dispatcher hears it, and has an image taken in time. */
-static void tell_held(struct exchange *x, uint64_t held)
+struct cw_rank_stats exchange_count(struct exchange *x)
 {
-    const struct cw_grown grown = {.rank = x->channel.rank, .bytes = held};
+    struct cw_rank_stats stats = {.log_bytes = 0};
 
-    cw_grown_put(exchange_frame(x, CW_FRAME_GROWN, CW_GROWN_SIZE), &grown);
+    if (x->channel.on)
+        stats = channel_count(&x->channel);
+    stats.polls = x->cursor.polls;
+    stats.sleeps = x->waiter.sleeps;
+    stats.syscalls = x->waiter.syscalls + x->session.calls;
+    stats.switches = real_switches();
+    stats.events = x->inbox.event;
+    stats.taken = inbox_last_taken(&x->inbox);
+    stats.acts = x->cursor.acts;
+    return stats;
 }
 
-/* The relay is heard, too, while others say much. */
+void exchange_tell_counts(struct exchange *x)
+{
+    const struct cw_rank_stats stats = exchange_count(x);
+
+    x->next_count_ns = cw_clock_ns() + TELL_COUNTS_NS;
+    memcpy(exchange_frame(x, CW_FRAME_COUNTED, CW_COUNTED_SIZE), &stats, CW_COUNTED_SIZE);
+}
+
+/* The relay is heard, too, while others say much; and it hears what this rank counts, by which the
+ * dispatcher has images taken in time. */
 static bool read_channel(struct exchange *x)
 {
     bool came = channel_read(&x->channel, x->cursor.polls);
-    uint64_t held;
+    bool looks = ++x->reads % RELAY_EVERY == 0;
 
-    if (came && channel_grew(&x->channel, &held))
-        tell_held(x, held);
-    return (came && ++x->reads % RELAY_EVERY) || read_relay(x) || came;
+    if ((came && channel_grew(&x->channel)) || (looks && cw_clock_ns() >= x->next_count_ns))
+        exchange_tell_counts(x);
+    return (came && !looks) || read_relay(x) || came;
 }
 
 bool exchange_poll(struct exchange *x)

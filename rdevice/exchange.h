@@ -26,7 +26,8 @@ struct exchange {
     struct channel channel; /* set up apart; the message that goes there: */
     struct cw_piece piece;
     uint32_t to;
-    uint32_t reads;             /* of the channel that found something */
+    uint32_t reads;             /* of the channel */
+    uint64_t next_count_ns;     /* when the relay hears again what was counted */
     uint64_t skip;              /* bytes of the message at hand that the relay has already */
     bool farewell;              /* has come */
     struct cw_checkpoint asked; /* for an image; its number is 0: for none */
@@ -49,6 +50,10 @@ uint8_t *exchange_frame(struct exchange *x, uint8_t type, size_t size);
 
 /* ... one that need not go out soon. */
 uint8_t *exchange_lazy_frame(struct exchange *x, uint8_t type, size_t size);
+
+/* What this rank has counted; and COUNTED, for the relay of a rank with channel memory. */
+struct cw_rank_stats exchange_count(struct exchange *x);
+void exchange_tell_counts(struct exchange *x);
 
 /* Queues an ACK if one is owed. */
 void exchange_acknowledge(struct exchange *x);

@@ -138,6 +138,8 @@ static void give_receive(struct mailbox *m, struct message *message, uint32_t re
     message->matched = true;
     message->req = req;
     message->capacity = capacity;
+    m->received++;
+    m->received_bytes += message->total < capacity ? message->total : capacity;
     note_matched(m, message);
 }
 
@@ -193,6 +195,7 @@ static struct message *keep(struct mailbox *m, const struct message *message)
     to->waiting.tag = message->tag;
     to->message = *message;
     m->waiting_bytes += sizeof(*to) + message->total;
+    m->unexpected++;
     match_wait(&m->index, &to->waiting); /* the arena ends the process where it has no room */
     return &to->message;
 }

@@ -33,6 +33,9 @@ struct mailbox {
     uint64_t waiting_bytes;       /* of these, with their records */
     uint64_t active_bytes;        /* of active messages since the inbox had none */
     uint32_t streams;             /* active messages begun, for stream numbers */
+    uint64_t received;            /* messages that have their receive, or are active */
+    uint64_t received_bytes;      /* of these */
+    uint64_t unexpected;          /* messages that came before their receives */
     struct matched_send *matched; /* at most one for each message that came */
     uint32_t matched_count;
     uint32_t matched_size;

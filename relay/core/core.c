@@ -52,7 +52,7 @@ static const struct {
     [CW_FRAME_POINT] = {recv_point, CONN_RANK},
     [CW_FRAME_CHECK] = {recv_check, CONN_REPEATING, .ready = check_is_ready},
     [CW_FRAME_LIVE] = {recv_live, CONN_REPEATING},
-    [CW_FRAME_GROWN] = {recv_grown, CONN_RANK},
+    [CW_FRAME_COUNTED] = {recv_counted, CONN_RANK},
     [CW_FRAME_UNLOGGED] = {recv_unlogged, CONN_RANK | CONN_REPEATING},
     [CW_FRAME_STATS_ASK] = {recv_stats_ask, CONN_DISPATCHER},
     [CW_FRAME_ROUTE] = {recv_route, CONN_DISPATCHER},

@@ -62,8 +62,8 @@ struct relay_mailbox {
     bool trims;           /* its log is to be trimmed, when its rank is not being handed it ... */
     struct cw_point trim; /* ... to this point */
     bool elsewhere;       /* what its rank takes and does is logged in channel memory ... */
-    uint64_t elsewhere_bytes;  /* ... so much of it, as the rank said last ... */
-    uint64_t elsewhere_events; /* ... of which it has repeated so many */
+    struct cw_rank_stats counted; /* ... as it said last ... */
+    uint64_t elsewhere_events;    /* ... and it has repeated so many events */
 
     /* what its rank did */
     uint64_t acts;
@@ -85,7 +85,7 @@ void mailbox_fini(struct relay_mailbox *mailbox);
 /* Of its rank, wherever they are. */
 static inline uint64_t mailbox_log_bytes(const struct relay_mailbox *mailbox)
 {
-    return mailbox->log.bytes + mailbox->elsewhere_bytes;
+    return mailbox->log.bytes + mailbox->counted.log_bytes;
 }
 
 /* A process plays the rank, from this point on (NULL: from its beginning): what waited for it goes

@@ -22,7 +22,7 @@ void recv_readings(struct relay_conn *conn, const uint8_t *body);
 void recv_check(struct relay_conn *conn, const uint8_t *body);
 /* False: what it is to be compared with is being read from disk. */
 bool check_is_ready(struct relay_conn *conn);
-void recv_grown(struct relay_conn *conn, const uint8_t *body);
+void recv_counted(struct relay_conn *conn, const uint8_t *body);
 void recv_live(struct relay_conn *conn, const uint8_t *body);
 void recv_unlogged(struct relay_conn *conn, const uint8_t *body);
 void recv_stats_ask(struct relay_conn *conn, const uint8_t *body);

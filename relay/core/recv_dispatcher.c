@@ -91,7 +91,9 @@ void recv_rank_end(struct relay_conn *conn, const uint8_t *body)
 static void stats_fill(struct cw_stats *stats, const struct relay_mailbox *mailbox)
 {
     stats->incarnation = mailbox->incarnation;
-    stats->of_rank = mailbox->stats;
+    stats->of_rank = mailbox->elsewhere ? mailbox->counted : mailbox->stats;
+    if (mailbox->elsewhere)
+        return;
     stats->of_rank.events = mailbox->event;
     stats->of_rank.taken = mailbox->log.taken;
     stats->of_rank.replayed = mailbox->feed.cursor.event;

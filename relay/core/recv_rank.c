@@ -104,18 +104,19 @@ void recv_point(struct relay_conn *conn, const uint8_t *body)
     snapshot_take(mailbox, &point);
 }
 
-/* GROWN: how much of its log is in channel memory. */
-void recv_grown(struct relay_conn *conn, const uint8_t *body)
+/* COUNTED: what a rank counts that takes messages from channel memory. */
+void recv_counted(struct relay_conn *conn, const uint8_t *body)
 {
-    struct cw_grown grown;
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
+    uint64_t before = mailbox->counted.log_bytes;
 
-    cw_grown_get(body, &grown);
-    if (!conn->rank->mailbox.elsewhere) {
-        conn_refuse(conn, CW_REFUSED_PROTOCOL, "GROWN of a rank whose log is here");
+    if (!mailbox->elsewhere) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "COUNTED of a rank whose messages come here");
         return;
     }
-    conn->rank->mailbox.elsewhere_bytes = grown.bytes;
-    trim_tell_bytes(&conn->rank->mailbox);
+    memcpy(&mailbox->counted, body, sizeof(mailbox->counted));
+    if (mailbox->counted.log_bytes != before)
+        trim_tell_bytes(mailbox);
 }
 
 /* LIVE: a rank has repeated all that its predecessor did. */

@@ -9,7 +9,7 @@ static void answer(struct relay_job *job, uint32_t rank, const struct cw_point *
     struct relay_mailbox *mailbox = job->ranked[rank] ? &job->ranked[rank]->mailbox : NULL;
 
     if (known && mailbox->elsewhere) {
-        mailbox->elsewhere_bytes = 0;
+        mailbox->counted.log_bytes = 0;
         if (mailbox->feed.conn)
             conn_frame(mailbox->feed.conn, CW_FRAME_TRIMMED, &trimmed, sizeof(trimmed));
     }

@@ -55,6 +55,25 @@ bears() {
   expect_err_like '^causeway: rank 2 repeats a message with other contents; .*: act [0-9]+, .* has other contents: hash'
 }
 
+# --- counters ---------------------------------------------------------------------
+
+# columns: of --stats, what the ranks do and not how fast: sent, bytes, received, bytes, events
+columns() {
+  awk '$1 == "rank" && $2 == "sent" { table = NF; next }
+    NF == table && /^ *[0-9]+ / { print $1, $2, $3, $4, $5, $11 }' "$tmp/err"
+}
+
+# counts_as_relay [FAULT]
+counts_as_relay() {
+  local relay channel
+  run "${causeway[@]}" run --channel off --stats -n 3 "$programs/token_ring" 64 50
+  relay=$(columns)
+  run "${causeway[@]}" run --channel on --stats ${1:+--fault "$1"} -n 3 "$programs/token_ring" 64 50
+  expect_code 0
+  channel=$(columns)
+  [[ -n $relay && $channel = "$relay" ]] || wrong "the relay counts $relay, and ranks with channel memory $channel"
+}
+
 # --- hostile ranks ----------------------------------------------------------------
 
 # beside_another COMMAND...: another job has its own channel memory, and comes to its end.
@@ -85,6 +104,8 @@ t "it sends another length" diverges length 'it sends 9 bytes with tag [0-9a-f]+
 t "it sends to another rank" diverges dst 'it sends 8 bytes with tag [0-9a-f]+ to rank 1, and had sent 8 bytes with tag [0-9a-f]+ to rank 0'
 t "it sends other bytes" diverges contents 'a message of 8 bytes to rank 0 with tag .* has other contents: hash' --contents-differ end
 t "it sends other bytes, and goes on" bears
+t "counters" counts_as_relay
+t "counters of a rank that was killed" counts_as_relay kill:1@event:20
 t "a piece that is too long" beside_another scribbles size 'a piece of a length'
 t "a piece of no type" beside_another scribbles type 'a piece of a length'
 t "more of a message that never began" beside_another scribbles more 'more of a message that has not begun'

@@ -229,12 +229,11 @@ static void come_with_channel(uint32_t incarnation, const struct cw_point *from)
     fixture_hello(r0);
 }
 
-static void say_grown(uint64_t bytes)
+static void say_counted(uint64_t bytes)
 {
-    uint8_t body[CW_GROWN_SIZE];
+    const struct cw_rank_stats counted = {.sent = 3, .log_bytes = bytes};
 
-    cw_grown_put(body, &(struct cw_grown){.bytes = bytes});
-    say_frame(r0, CW_FRAME_GROWN, body, sizeof(body));
+    say_frame(r0, CW_FRAME_COUNTED, &counted, sizeof(counted));
 }
 
 TEST(log_in_channel_memory)
@@ -246,7 +245,7 @@ TEST(log_in_channel_memory)
     expect_has(&f, "0 > REPLAYED\n");
     say_live(r0, 3, 1);
     expect_has(&f, "repeated 3 events");
-    say_grown(9000);
+    say_counted(9000);
     expect_has(&f, "d > GROWN");
     say_point(r0, &point);
     CU_ASSERT_EQUAL(trim(&point), DONE);
@@ -260,11 +259,11 @@ TEST(log_in_channel_memory)
     fixture_fini(&f);
 }
 
-TEST(grown_of_a_log_that_is_here)
+TEST(counted_by_a_rank_whose_messages_come_here)
 {
     start();
-    say_grown(9000);
-    expect_has(&f, "GROWN of a rank whose log is here");
+    say_counted(9000);
+    expect_has(&f, "COUNTED of a rank whose messages come here");
     fixture_fini(&f);
 }
 

@@ -404,7 +404,7 @@ TEST(strange_hellos)
 static const uint8_t rank_types[] = {
     CW_FRAME_ACK,      CW_FRAME_SEND,   CW_FRAME_SEND_DATA, CW_FRAME_RECV,  CW_FRAME_MRECV,
     CW_FRAME_PROBE,    CW_FRAME_CANCEL, CW_FRAME_BYE,       CW_FRAME_TAKEN, CW_FRAME_READINGS,
-    CW_FRAME_UNLOGGED, CW_FRAME_POINT,  CW_FRAME_GROWN};
+    CW_FRAME_UNLOGGED, CW_FRAME_POINT,  CW_FRAME_COUNTED};
 static const uint8_t dispatcher_types[] = {CW_FRAME_ACK,     CW_FRAME_STATS_ASK,  CW_FRAME_ROUTE,
                                            CW_FRAME_LINK,    CW_FRAME_CUT,        CW_FRAME_RANK_END,
                                            CW_FRAME_JOB_END, CW_FRAME_CHECKPOINT, CW_FRAME_TRIM};
