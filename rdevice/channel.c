@@ -442,7 +442,6 @@ void channel_repeat_took(struct channel *c, const struct cw_piece *piece)
                    "the log in channel memory lacks what this rank had taken from rank %u",
                    piece->req);
     c->repeated += piece->more;
-    channel_repeated(c, piece);
     if (c->mailbox.matched_count > 0)
         tell_matched(c);
 }

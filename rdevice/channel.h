@@ -67,8 +67,9 @@ void channel_note_send(struct channel *c, const struct cw_send *send);
 
 /* While the rank repeats. The next that its predecessors decided; false: nothing. */
 bool channel_next(struct channel *c, struct cw_piece *piece);
-/* It is as noted: takes from a stream what was taken then; or has done with it otherwise. */
+/* Takes from a stream what was taken then. */
 void channel_repeat_took(struct channel *c, const struct cw_piece *piece);
+/* It is repeated: what follows it is next. */
 void channel_repeated(struct channel *c, const struct cw_piece *piece);
 /* What was sent, as it was noted. */
 struct cw_send channel_noted_send(const struct channel *c, const struct cw_piece *piece);

@@ -10,31 +10,42 @@
 #define REPLAY_FLUSH_POLLS 256u /* polls after which the relay gets to see what was repeated */
 
 /* With channel memory, where the log is there to be read. */
-static enum cursor_item peek_noted(struct exchange *x)
+static void look_at_noted(struct exchange *x, struct cursor_item *next)
 {
-    struct cw_piece *noted = &x->cursor.noted;
-
-    if (!channel_next(&x->channel, noted))
-        return CURSOR_END;
-    if (noted->type == CW_PIECE_INPUTS)
-        x->cursor.readings_clock = noted->tag;
-    return noted->type == CW_PIECE_TOOK     ? CURSOR_TAKEN
-           : noted->type == CW_PIECE_INPUTS ? CURSOR_READINGS
-                                            : CURSOR_SEND;
+    if (!channel_next(&x->channel, &next->noted)) {
+        next->kind = CURSOR_END;
+    } else if (next->noted.type == CW_PIECE_SEND) {
+        next->kind = CURSOR_SEND;
+        next->clock = channel_noted_send(&x->channel, &next->noted).clock;
+    } else {
+        next->kind = next->noted.type == CW_PIECE_TOOK ? CURSOR_TAKEN : CURSOR_READINGS;
+        next->clock = next->noted.tag;
+    }
 }
 
 /* What the log holds next; waits for the relay to say it. Readings stay where they are until an
  * input is asked for. */
-static enum cursor_item peek(struct exchange *x)
+static const struct cursor_item *peek(struct exchange *x)
+{
+    struct cursor_item *next = &x->cursor.next;
+
+    while (next->kind == CURSOR_UNKNOWN) {
+        if (x->channel.on)
+            look_at_noted(x, next);
+        else if (exchange_next_readings(x, &next->clock))
+            next->kind = CURSOR_READINGS;
+        else
+            exchange_take_frame(x);
+    }
+    return next;
+}
+
+/* It is repeated. */
+static void pass(struct exchange *x)
 {
     if (x->channel.on)
-        return peek_noted(x);
-    while (x->cursor.next == CURSOR_UNKNOWN) {
-        if (exchange_next_readings(x, &x->cursor.readings_clock))
-            return CURSOR_READINGS;
-        exchange_take_frame(x);
-    }
-    return x->cursor.next;
+        channel_repeated(&x->channel, &x->cursor.next.noted);
+    x->cursor.next.kind = CURSOR_UNKNOWN;
 }
 
 void cursor_live(struct exchange *x)
@@ -57,8 +68,8 @@ static void settle(struct exchange *x)
 {
     const struct cursor *c = &x->cursor;
 
-    if ((!x->channel.on && c->acts < c->acts_made) || inputs_unrepeated() > 0 ||
-        peek(x) != CURSOR_END)
+    if (!c->active || c->acts < c->acts_made || inputs_unrepeated() > 0 ||
+        peek(x)->kind != CURSOR_END)
         return;
     cursor_live(x);
 }
@@ -112,30 +123,6 @@ bool cursor_send(struct exchange *x, struct cw_send *send, uint64_t *has)
 /* --- with channel memory -------------------------------------------------------------------------
  */
 
-/* Takes what was taken at this poll clock; returns whether anything was. */
-static bool repeat_took(struct exchange *x)
-{
-    struct cursor *c = &x->cursor;
-    bool any = false;
-
-    while (c->active && peek(x) == CURSOR_TAKEN) {
-        uint64_t clock = c->noted.tag;
-
-        if (clock > c->polls)
-            break;
-        if (clock < c->polls)
-            exchange_diverged(x,
-                              "it polls where it had taken a message from rank %u at poll %" PRIu64,
-                              c->noted.req, clock);
-        check_inputs(x);
-        channel_repeat_took(&x->channel, &c->noted);
-        any = true;
-    }
-    if (c->active)
-        settle(x);
-    return any;
-}
-
 /* Bytes that no program sets, and what threads compute, may differ without harm. */
 static void contents_differ(struct exchange *x, const struct cw_send *was, const struct cw_send *is)
 {
@@ -180,28 +167,28 @@ void cursor_note_send(struct exchange *x, const struct cw_send *send)
         channel_note_send(&x->channel, send);
         return;
     }
-    if (peek(x) != CURSOR_SEND)
+    if (peek(x)->kind != CURSOR_SEND)
         exchange_diverged(x, "it sends where it had waited");
-    was = channel_noted_send(&x->channel, &c->noted);
+    was = channel_noted_send(&x->channel, &c->next.noted);
     compare_send(x, &was, send);
-    channel_repeated(&x->channel, &c->noted);
+    pass(x);
     settle(x);
 }
 
-static bool poll_noted(struct exchange *x)
-{
-    struct cursor *c = &x->cursor;
-    bool any = repeat_took(x);
-    enum cursor_item next;
+/* --- polls ---------------------------------------------------------------------------------------
+ */
 
-    if (!c->active)
-        return any;
-    next = peek(x);
-    if ((next == CURSOR_READINGS || inputs_unrepeated() > 0) && c->polls > c->readings_clock)
-        exchange_diverged(x, "it waits where it had asked for the time");
-    if (next == CURSOR_SEND && channel_noted_send(&x->channel, &c->noted).clock < c->polls)
-        exchange_diverged(x, "it waits where it had sent");
-    return any;
+/* What was taken at this poll is taken again. */
+static void take_again(struct exchange *x)
+{
+    struct cursor_item taken = x->cursor.next;
+
+    check_inputs(x);
+    if (x->channel.on)
+        channel_repeat_took(&x->channel, &taken.noted);
+    pass(x);
+    while (!x->channel.on && x->inbox.event < taken.event)
+        exchange_take_frame(x);
 }
 
 /* A rank that waits for something that never came must not wait for ever. What it was about to send
@@ -217,76 +204,80 @@ static void check_waiting(struct exchange *x)
         exchange_diverged(x, "it waits where it had sent or received");
 }
 
+/* What is still to be repeated at a poll, or a probe, was done at this one or later. */
+static void check_late(struct exchange *x)
+{
+    static const char *const had[] = {[CURSOR_TAKEN] = "taken what had come",
+                                      [CURSOR_ANSWER] = "found a message by a probe",
+                                      [CURSOR_READINGS] = "asked for the time",
+                                      [CURSOR_SEND] = "sent"};
+    const struct cursor *c = &x->cursor;
+    bool reads = inputs_unrepeated() > 0;
+    enum cursor_kind kind = reads ? CURSOR_READINGS : peek(x)->kind;
+    uint64_t clock = reads ? c->readings_clock : c->next.clock;
+    bool at_poll = kind == CURSOR_TAKEN || kind == CURSOR_ANSWER;
+
+    if (kind != CURSOR_END && clock < c->polls + at_poll)
+        exchange_diverged(x, "it waits where it had %s at poll %" PRIu64, had[kind], clock);
+}
+
 bool cursor_poll(struct exchange *x)
 {
     struct cursor *c = &x->cursor;
-    enum cursor_item next;
-    uint64_t event;
+    bool any = false;
 
-    if (x->channel.on)
-        return poll_noted(x);
     check_waiting(x);
-    next = peek(x);
-    if ((next == CURSOR_READINGS || inputs_unrepeated() > 0) && c->polls > c->readings_clock)
-        exchange_diverged(x, "it waits where it had asked for the time");
-    if (next == CURSOR_ANSWER && c->answer.clock <= c->polls)
-        exchange_diverged(x, "it waits where a probe had found a message");
-    if (next == CURSOR_END)
-        settle(x);
-    if (next != CURSOR_TAKEN || c->taken.clock > c->polls)
-        return false;
-    if (c->taken.clock < c->polls)
-        exchange_diverged(x, "it polls where it had taken event %" PRIu64 " at poll %" PRIu64,
-                          c->taken.event, c->taken.clock);
-    check_inputs(x);
-    c->next = CURSOR_UNKNOWN;
-    event = c->taken.event;
-    while (x->inbox.event < event)
-        exchange_take_frame(x);
+    while (c->active && peek(x)->kind == CURSOR_TAKEN && c->next.clock == c->polls) {
+        take_again(x);
+        any = true;
+    }
     settle(x);
-    return true;
+    if (c->active)
+        check_late(x);
+    return any;
 }
 
 bool cursor_probe(struct exchange *x, struct cw_probed *answer)
 {
     struct cursor *c = &x->cursor;
-    bool found = peek(x) == CURSOR_ANSWER && c->answer.clock <= c->polls;
+    bool found = peek(x)->kind == CURSOR_ANSWER && c->next.clock == c->polls;
 
-    if (found && c->answer.clock < c->polls)
-        exchange_diverged(x, "a probe comes later than it had");
     if (found) {
         check_inputs(x);
-        *answer = c->answer;
-        c->next = CURSOR_UNKNOWN;
+        *answer = c->next.answer;
         c->acts++;
+        pass(x);
     }
     settle(x);
+    if (c->active)
+        check_late(x);
     return found;
 }
 
 bool cursor_inputs(struct exchange *x)
 {
-    if (!x->cursor.active)
+    struct cursor *c = &x->cursor;
+
+    if (!c->active)
         return false;
-    if (peek(x) == CURSOR_READINGS) {
-        if (!x->channel.on) {
-            exchange_take_frame(x);
-            return true;
-        }
-        inputs_repeat(channel_noted_inputs(&x->channel), x->cursor.noted.size);
-        channel_repeated(&x->channel, &x->cursor.noted);
-        return true;
+    if (peek(x)->kind != CURSOR_READINGS) {
+        settle(x);
+        if (c->active)
+            exchange_diverged(x, "it asks for the time where it had not");
+        return false;
     }
-    settle(x);
-    if (x->cursor.active)
-        exchange_diverged(x, "it asks for the time where it had not");
-    return false;
+    c->readings_clock = c->next.clock;
+    if (x->channel.on)
+        inputs_repeat(channel_noted_inputs(&x->channel), c->next.noted.size);
+    else
+        exchange_take_frame(x);
+    pass(x);
+    return true;
 }
 
 void cursor_used_up(struct exchange *x, bool ends)
 {
-    if (x->cursor.active)
-        settle(x);
+    settle(x);
     if (x->cursor.active && ends)
         exchange_diverged(x, "it ends");
 }

@@ -14,14 +14,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the log holds next; CURSOR_UNKNOWN: the relay's next frame says it. */
-enum cursor_item {
-    CURSOR_UNKNOWN,
+enum cursor_kind {
+    CURSOR_UNKNOWN, /* the relay's next frame, or the channel memory, says it */
     CURSOR_TAKEN,
     CURSOR_ANSWER,
     CURSOR_READINGS,
     CURSOR_SEND, /* in channel memory alone */
     CURSOR_END
+};
+
+/* What the log holds next. */
+struct cursor_item {
+    enum cursor_kind kind;
+    uint64_t clock;          /* poll clock at which it was; of readings: or before */
+    uint64_t event;          /* TAKEN: until this one */
+    struct cw_probed answer; /* ANSWER */
+    struct cw_piece noted;   /* with channel memory: it itself */
 };
 
 struct cursor {
@@ -31,11 +39,8 @@ struct cursor {
     bool logged;    /* the relay wants determinants: the rank can be restarted. Or no more */
     uint32_t incarnation;
     /* while it is active; exchange.c says what comes */
-    enum cursor_item next;
-    struct cw_taken taken;   /* when that is next */
-    struct cw_probed answer; /* when that is next */
-    struct cw_piece noted;   /* what is next in channel memory */
-    uint64_t readings_clock; /* poll clock of the readings that came last, or are next */
+    struct cursor_item next;
+    uint64_t readings_clock; /* poll clock of the readings that came last */
     uint64_t acts_made;      /* to be repeated */
     uint64_t acts_clock;     /* poll clock of the last of them */
     bool differs;            /* it was told that contents differ */

@@ -35,7 +35,7 @@ static void begin_channel(struct exchange *x)
                                     "log in channel memory (--log-memory)");
     if (c->logged && !x->channel.keeps)
         lose_log(x);
-    c->active = c->logged && channel_next(&x->channel, &c->noted);
+    c->active = c->logged && channel_next(&x->channel, &c->next.noted);
     if (!c->active)
         channel_live(&x->channel);
 }
@@ -120,8 +120,7 @@ static void on_probed(struct exchange *x, const struct session_frame *frame)
     if (!cw_probed_get(frame->body, &probed))
         broken(x, "PROBED that cannot be read");
     if (x->cursor.active) {
-        x->cursor.answer = probed;
-        x->cursor.next = CURSOR_ANSWER;
+        x->cursor.next = (struct cursor_item){CURSOR_ANSWER, probed.clock, .answer = probed};
     } else {
         probes_on_answer(&x->probes, &probed);
     }
@@ -129,11 +128,11 @@ static void on_probed(struct exchange *x, const struct session_frame *frame)
 
 static void on_taken(struct exchange *x, const struct session_frame *frame)
 {
-    struct cw_taken *taken = &x->cursor.taken;
+    struct cw_taken taken;
 
-    if (!cw_taken_get(frame->body, taken) || taken->event <= x->inbox.event || !x->cursor.active)
+    if (!cw_taken_get(frame->body, &taken) || taken.event <= x->inbox.event || !x->cursor.active)
         broken(x, "TAKEN that does not add up");
-    x->cursor.next = CURSOR_TAKEN;
+    x->cursor.next = (struct cursor_item){CURSOR_TAKEN, taken.clock, .event = taken.event};
 }
 
 static void on_readings(struct exchange *x, const struct session_frame *frame)
@@ -182,7 +181,7 @@ static void dispatch(struct exchange *x, const struct session_frame *frame)
         on_readings(x, frame);
         break;
     case CW_FRAME_REPLAYED:
-        x->cursor.next = CURSOR_END;
+        x->cursor.next.kind = CURSOR_END;
         break;
     case CW_FRAME_CHECKPOINT:
         if (!cw_checkpoint_get(frame->body, &x->asked))

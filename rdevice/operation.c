@@ -224,19 +224,20 @@ static uint64_t hash_of(struct exchange *x, const struct operation_target *to,
     return x->cursor.logged ? contents_of(&x->contents, pieces, count, to->header) : 0;
 }
 
-/* Queues the header of a message with its first bytes to follow, `copied` of them in the buffer;
- * or, when an earlier incarnation has sent it, notes in x->skip how much of it the relay has.
- * Returns false then. */
+/* Queues the header of a message with its first bytes to follow, of `size` that are there, in the
+ * buffer if they are few; or, when an earlier incarnation has sent it, notes in x->skip how much of
+ * it the relay has. Returns false then. */
 static bool put_send(struct exchange *x, const struct operation_target *to, uint64_t total,
-                     uint64_t contents, size_t first, size_t copied)
+                     uint64_t contents, size_t size)
 {
     struct cw_send send = send_of(x, to, total, contents);
+    size_t first = size < CW_FRAME_DATA_MAX ? size : CW_FRAME_DATA_MAX;
 
     x->skip = 0;
     if (cursor_send(x, &send, &x->skip))
         return false;
     operation_inputs(x);
-    exchange_make_room(x, CW_SEND_SIZE + copied);
+    exchange_make_room(x, CW_SEND_SIZE + (size <= OPERATION_COPY_MAX ? size : 0));
     cw_send_put(session_queue(&x->session, CW_FRAME_SEND, CW_SEND_SIZE, CW_SEND_SIZE + first),
                 &send);
     return true;
@@ -282,25 +283,32 @@ static void put_large(struct exchange *x, struct iovec *from, int count)
     x->waiter.left_ns += cw_clock_ns() - before;
 }
 
-void operation_send(struct exchange *x, const struct operation_target *to,
+/* All of it but what the relay has. */
+static void put_more(struct exchange *x, struct iovec *from, int count)
+{
+    struct iovec chunk[EXCHANGE_PIECES_MAX];
+    size_t skipped;
+
+    cut(&from, &count, x->skip, chunk, &skipped);
+    x->skip -= skipped;
+    put_rest(x, from, count);
+}
+
+void operation_send(struct exchange *x, const struct operation_target *to, uint64_t total,
                     const struct iovec *pieces, int count)
 {
     struct iovec rest[EXCHANGE_PIECES_MAX];
-    struct iovec chunk[EXCHANGE_PIECES_MAX];
-    struct iovec *from = rest;
-    size_t total = sum(rest, pieces, count);
-    size_t first = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
+    size_t size = sum(rest, pieces, count);
+    uint64_t contents = hash_of(x, to, pieces, count);
 
+    if (total == 0)
+        total = size;
     if (x->channel.on) {
-        begin_pieces(x, to, total, hash_of(x, to, pieces, count));
-        put_pieces(x, pieces, total);
-        return;
-    }
-    if (!put_send(x, to, total, hash_of(x, to, pieces, count), first,
-                  total <= OPERATION_COPY_MAX ? total : 0)) {
-        cut(&from, &count, x->skip, chunk, &first);
-        put_rest(x, from, count);
-    } else if (total <= OPERATION_COPY_MAX) {
+        begin_pieces(x, to, total, contents);
+        put_pieces(x, pieces, size);
+    } else if (!put_send(x, to, total, contents, size)) {
+        put_more(x, rest, count);
+    } else if (size <= OPERATION_COPY_MAX) {
         session_append(&x->session, pieces, count);
         exchange_flush(x);
     } else {
@@ -308,39 +316,14 @@ void operation_send(struct exchange *x, const struct operation_target *to,
     }
 }
 
-/* All of it but what the relay has. */
-static void put_more(struct exchange *x, const void *bytes, size_t size)
-{
-    size_t skipped = size < x->skip ? size : x->skip;
-    struct iovec piece = {.iov_base = (uint8_t *)bytes + skipped, .iov_len = size - skipped};
-
-    x->skip -= skipped;
-    put_rest(x, &piece, 1);
-}
-
-void operation_send_first(struct exchange *x, const struct operation_target *to, uint64_t total,
-                          const void *first, size_t size)
-{
-    struct iovec piece = {.iov_base = (void *)first, .iov_len = size};
-
-    if (x->channel.on) {
-        begin_pieces(x, to, total, hash_of(x, to, &piece, 1));
-        put_pieces(x, &piece, size);
-        return;
-    }
-    if (put_send(x, to, total, hash_of(x, to, &piece, 1), size, 0))
-        exchange_flush_with(x, &piece, 1);
-    else
-        put_more(x, first, size);
-}
-
 void operation_send_more(struct exchange *x, const void *bytes, size_t size)
 {
+    struct iovec piece = {.iov_base = (void *)bytes, .iov_len = size};
+
     if (x->cursor.logged)
         contents_more(&x->contents, bytes, size);
-    if (x->channel.on) {
-        put_pieces(x, &(struct iovec){.iov_base = (void *)bytes, .iov_len = size}, size);
-        return;
-    }
-    put_more(x, bytes, size);
+    if (x->channel.on)
+        put_pieces(x, &piece, size);
+    else
+        put_more(x, &piece, 1);
 }

@@ -20,14 +20,11 @@ struct operation_target {
 };
 
 /* Sends one message, gathered from at most EXCHANGE_PIECES_MAX pieces; returns when it is written
- * to the relay: it never stops reading a rank for long. */
-void operation_send(struct exchange *x, const struct operation_target *to,
+ * to the relay: it never stops reading a rank for long. Where `total` is not 0 the message has so
+ * many bytes, and the pieces the first of them: others follow until all are out, each time at most
+ * CW_FRAME_DATA_MAX bytes. */
+void operation_send(struct exchange *x, const struct operation_target *to, uint64_t total,
                     const struct iovec *pieces, int count);
-
-/* The same in steps, for a message of `total` bytes that is packed chunk by chunk: the first one,
- * then others until all bytes are out; each at most CW_FRAME_DATA_MAX bytes. */
-void operation_send_first(struct exchange *x, const struct operation_target *to, uint64_t total,
-                          const void *first, size_t size);
 void operation_send_more(struct exchange *x, const void *bytes, size_t size);
 
 /* Receives, and takes a receive back. They are told with the next flush: until the next call for

@@ -254,7 +254,7 @@ static void send_generic(const struct operation_target *to, struct generic *gene
             fatal_exit(CW_REPORT_FATAL, "MPICH packed %zu bytes where %zu to %zu were asked for",
                        size, (size_t)1, room);
         if (done == 0)
-            operation_send_first(device_enter(), to, total, staging, size);
+            operation_send(device_enter(), to, total, &(struct iovec){staging, size}, 1);
         else
             operation_send_more(&device.exchange, staging, size);
         done += size;
@@ -276,7 +276,7 @@ static void send_any(const struct operation_target *to, const void *buffer, size
     }
     n = ucp_data_gather(pieces, buffer, count, datatype);
     trace_message(to->dst, to->tag, pieces, n);
-    operation_send(device_enter(), to, pieces, n);
+    operation_send(device_enter(), to, 0, pieces, n);
 }
 
 /* --- sending -------------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ static void send_am(uint32_t dst, uint64_t tag, const struct iovec *pieces, int 
     if (dst == device.setup.process.rank)
         inbox_add_own(&device_enter()->inbox, tag, pieces, n);
     else
-        operation_send(device_enter(), &to, pieces, n);
+        operation_send(device_enter(), &to, 0, pieces, n);
 }
 
 /* MPICH's headers are no data: addresses of requests, and bytes that nobody has set. Data is a

@@ -420,10 +420,10 @@ static void send_message(uint8_t how)
     if (to.kind == CW_SEND_SYNC)
         to.req = new_request(false, 0)->id;
     if (!(how & 0x40)) {
-        operation_send(&exchange, &to, pieces, 3);
+        operation_send(&exchange, &to, 0, pieces, 3);
         return;
     }
-    operation_send_first(&exchange, &to, total, message, first);
+    operation_send(&exchange, &to, total, &(struct iovec){message, first}, 1);
     for (size_t at = first, n; at < total; at += n) {
         n = total - at < 50000 ? total - at : 50000;
         operation_send_more(&exchange, message, n);
