@@ -116,21 +116,12 @@ static void yield(struct waiter *w, uint64_t now)
         look_at_place(w);
 }
 
-/* Sleeps until the relay says something, at most for this time. The affinity is a thread's, its
- * children inherit it, and the program can ask for it: it is restored at once. */
-static bool sleep_at_socket(struct waiter *w, struct pollfd *p, uint64_t ns)
+/* Until the relay says something. */
+static bool sleep_at_socket(struct pollfd *p, uint64_t ns)
 {
     struct timespec t = {.tv_nsec = (long)ns};
-    cpu_set_t all;
-    cpu_set_t here;
-    bool bound = keep_core(w, &all, &here);
-    bool readable = NEXT(ppoll)(p, 1, &t, NULL) > 0;
 
-    if (bound)
-        let_go_of_core(w, &all, &here);
-    w->sleeps++;
-    w->syscalls++;
-    return readable;
+    return NEXT(ppoll)(p, 1, &t, NULL) > 0;
 }
 
 static void doze_at_wire(struct waiter *w, bool in, bool out, uint64_t ns)
@@ -139,24 +130,28 @@ static void doze_at_wire(struct waiter *w, bool in, bool out, uint64_t ns)
     bool readable = false;
 
     if (p.events)
-        readable = sleep_at_socket(w, &p, ns);
+        readable = sleep_at_socket(&p, ns);
     cw_wire_woke(w->wire, readable);
 }
 
-/* What the relay says then is found after this time. */
-static void doze_at_channel(struct waiter *w, uint64_t ns)
-{
-    channel_sleep(w->channel, ns);
-    w->sleeps++;
-    w->syscalls++;
-}
-
+/* For a bounded time: what the relay says to one who sleeps at the channel is found after that. The
+ * affinity is a thread's, its children inherit it, and the program can ask for it: it is restored
+ * at once. */
 static void doze(struct waiter *w, bool in, bool out, uint64_t waited_ns)
 {
+    uint64_t ns = wait_sleep_ns(waited_ns, w->threads);
+    cpu_set_t all;
+    cpu_set_t here;
+    bool bound = keep_core(w, &all, &here);
+
     if (w->channel)
-        doze_at_channel(w, wait_sleep_ns(waited_ns, w->threads));
+        channel_sleep(w->channel, ns);
     else
-        doze_at_wire(w, in, out, wait_sleep_ns(waited_ns, w->threads));
+        doze_at_wire(w, in, out, ns);
+    if (bound)
+        let_go_of_core(w, &all, &here);
+    w->sleeps++;
+    w->syscalls++;
 }
 
 /* --- facts ------------------------------------------------------------------------------------ */

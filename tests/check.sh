@@ -144,11 +144,9 @@ queue_jobs() {
   suite "ranks and relays killed" env DRAW="1/24 $SLICE" tests/system/kills.sh --relays --slice
   suite "ranks killed, with images" env DRAW="1/20 $SLICE" tests/system/kills.sh --images --slice
   suite "ranks and relays killed, with images" env DRAW="1/32 $SLICE" tests/system/kills.sh --relays --images --slice
-  suite "MPI programs, channel memory" env ENGINE="poll --channel on" DRAW="1/4 $SLICE" tests/system/programs.sh --slice \
+  suite "MPI programs, by the relay" env ENGINE=poll DRAW="1/4 $SLICE" tests/system/programs.sh --slice \
     --kills-per-run 2 --images
-  # who diverges is told by the rank, and not by a relay: channel.sh
-  suite "ranks killed, channel memory" env ENGINE="poll --channel on" DRAW="1/16 $SLICE" \
-    EXCEPT='^it (sends|puts) |^a relay on tcp|^the same fault|^a log that is full' tests/system/kills.sh --slice
+  suite "ranks killed, by the relay" env ENGINE=poll DRAW="1/16 $SLICE" tests/system/kills.sh --slice
   suite "MPI programs, relay on TCP" env DRAW="1/2 $SLICE" tests/system/programs.sh --relay-tcp --slice
   suite "channel memory" tests/system/channel.sh
   suite "files that ranks share" tests/system/files.sh

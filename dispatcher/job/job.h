@@ -62,6 +62,7 @@ struct job_rank {
     uint64_t up_ns;
     struct life life;     /* suspect: it lost its relay */
     bool told_lost;       /* it said so itself */
+    bool differs;         /* it has repeated a message with other contents */
     bool unlogged;        /* it cannot be restarted any more ... */
     uint64_t unlogged_ns; /* ... since then */
     int fault;            /* the signal of the program's own making that ended it; 0: none */

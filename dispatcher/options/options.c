@@ -10,6 +10,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* --- what takes a value apart --- */
 
@@ -142,9 +143,9 @@ static const struct cw_option further_options[] = {
     {"resume", .argument = "DIR", CW_OPTION_CALL, .take = take_resume,
      .help = "(alone, or with --timeout, --stats, --verbose) go on with that job"},
     {"no-log", .at = AT(no_log), .help = "no recovery: keep no log; a crash ends the job"},
-    {"channel", .argument = "off|on", CW_OPTION_WORD, AT(channel),
+    {"channel", .argument = "auto|off|on", CW_OPTION_WORD, AT(channel),
      .help = "ranks of this machine exchange messages through memory, without the relay between; "
-             "the log is there, too, within --log-memory (default off)"},
+             "the log is there, too, within --log-memory (default auto: where that can be)"},
     {0}};
 
 static const struct cw_option env_options[] = {
@@ -389,14 +390,38 @@ static void choose_resume_timeout(struct run_options *o)
     o->resume_ms = ms < CW_RESUME_MAX_MS ? (uint32_t)ms : CW_RESUME_MAX_MS;
 }
 
-/* What has no meaning with channel memory, or no room there. */
-static int check_channel(struct run_options *o, struct cw_err *err)
+/* Which option has no meaning with channel memory; NULL: none. */
+static const char *against_channel(const struct run_options *o)
 {
     static const char *const against[] = {"host",    "hostfile",   "job-dir", "log-disk",
                                           "log-dir", "log-safety", NULL};
-    const char *name = o->hosts.list.count || o->grid ? "host" : first_of(o, against);
 
-    if (!o->channel)
+    return o->hosts.list.count || o->grid ? "host" : first_of(o, against);
+}
+
+/* Who chooses relays, or how ranks reach them, wants to see them at work; and without images a log
+ * outgrows memory, where a relay has a disk. The memory is mapped whole, however little of it is
+ * used: where that is limited, the relay does with less. */
+static bool channel_suits(const struct run_options *o)
+{
+    static const char *const chosen[] = {"engine", "rings", "relay", "relays", "relay-map", NULL};
+    static const int limits[] = {RLIMIT_AS, RLIMIT_FSIZE};
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    size_t i;
+
+    for (i = 0; i < sizeof(limits) / sizeof(*limits) && limit.rlim_cur == RLIM_INFINITY; i++)
+        getrlimit(limits[i], &limit);
+    return limit.rlim_cur == RLIM_INFINITY && !against_channel(o) && !first_of(o, chosen) &&
+           (o->no_log || !o->images.none) && o->ranks <= CW_CHANNEL_RANKS_MAX;
+}
+
+static int check_channel(struct run_options *o, struct cw_err *err)
+{
+    const char *name = against_channel(o);
+
+    if (o->channel == CHANNEL_AUTO)
+        o->channel = channel_suits(o) ? CHANNEL_ON : CHANNEL_OFF;
+    if (o->channel == CHANNEL_OFF)
         return CW_OK;
     if (name)
         return cw_err_set(

@@ -38,6 +38,9 @@ struct image_options {
     const char *key_file;
 };
 
+/* Ranks exchange messages through channel memory, or through the relay. */
+enum channel_use { CHANNEL_AUTO, CHANNEL_OFF, CHANNEL_ON };
+
 enum contents_checked { CONTENTS_SOME, CONTENTS_ALL, CONTENTS_NONE };
 
 struct run_options {
@@ -63,7 +66,7 @@ struct run_options {
     uint64_t kill_after_ns;
     uint64_t spin_ns;               /* UINT64_MAX: chosen from ranks and cores */
     bool no_log;                    /* a crash ends the job */
-    uint32_t channel;               /* 1: ranks exchange messages through channel memory */
+    enum channel_use channel;       /* not CHANNEL_AUTO, once all options are known */
     bool trust_files;               /* files that ranks share do not hinder a restart */
     uint32_t log_lost_ends;         /* the job ends when a rank can no longer be restarted */
     enum contents_checked contents; /* what of messages is compared */

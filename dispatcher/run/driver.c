@@ -179,8 +179,10 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
                    "rank %u goes on from its image, in which not all is as it was: %s", rank,
                    report->text);
         break;
-    case CW_REPORT_DIFFERS:
-        log_contents_differ(&d->parts.log, now_of(d), rank, report->text);
+    case CW_REPORT_DIFFERS: /* each process says it */
+        if (!d->job_ranks[rank].differs)
+            log_contents_differ(&d->parts.log, now_of(d), rank, report->text);
+        d->job_ranks[rank].differs = true;
         break;
     case CW_REPORT_NOT_RESTORED:
         not_restored(d, rank, report->text, false);

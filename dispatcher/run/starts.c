@@ -83,7 +83,7 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     if (unrestartable_shares_files(s->unrestartable, order->process.rank))
         setup.flags |= CW_SETUP_SHARES_FILES;
     setup.flags |= contents_flags[parts->options->contents];
-    if (parts->options->channel) {
+    if (parts->options->channel == CHANNEL_ON) {
         setup.flags |= CW_SETUP_CHANNEL;
         setup.channel_bytes = cw_channel_bytes(
             setup.ranks, parts->options->no_log

@@ -90,7 +90,7 @@ netpipe() {
 
 # what one message costs: counted in two jobs of different length, so that start and end cancel out
 count_job() {
-  ours 2 --stats "$programs/pingpong" "$1" 1 >/dev/null
+  ours 2 --channel off --stats "$programs/pingpong" "$1" 1 >/dev/null
   echo "$(stats_sum syscalls) $(stats_sum switches) $(stats_sum polls) $(stats_sum sleeps)" \
     "$(stats_relay syscalls) $(stats_relay switches) $(stats_relay wakeups) $(stats_relay allocations)"
 }
@@ -145,7 +145,7 @@ idle() {
 
 memory() {
   title "Memory of the relay: one message of 256 MB, its receive posted"
-  watch_job "$causeway" run -n 2 --no-log --stats "$programs/big_message" 268435456
+  watch_job "$causeway" run -n 2 --no-log --channel off --stats "$programs/big_message" 268435456
   awk '/VmHWM/ { printf "- resident at most %.1f MiB (goal: below 64)\n", $2 / 1024 }' "$dir/hwm"
   sed -n 's/.*memory [0-9]* bytes, at most \([0-9]*\).*/\1/p' "$dir/stats" |
     awk '{ printf "- of which messages and blocks: %.1f MiB\n", $1 / 1048576 }'

@@ -22,7 +22,8 @@ program_run() {
   case $mode in
   tcp) run=stock ;;
   shm) run=stock_shm ;;
-  with) run=logged ;;
+  with) run=logged ;;&
+  with | without) set -- "$1" --channel off "${@:2}" ;;
   channel) run=logged log_options=$CHANNEL_OPTIONS ;;
   esac
   rm -rf "$dir/work" "$dir/stats"

@@ -33,7 +33,7 @@ log_once() {
   case $mode in
   with) run=(logged 2 --relay "$(relay_address)") ;;
   without | again) run+=(--relay "$(relay_address)") ;;
-  fresh) run=(logged 2) ;;
+  fresh) run=(logged 2 --channel off) ;;
   esac
   if ! "${run[@]}" "$programs/pingpong" "$trips" "$bytes" ${apart:+"$apart"} >"$dir/out"; then
     uncounted "logging, series \"$mode\" at $bytes B"

@@ -48,11 +48,14 @@ diverges() {
   expect_err_like "^causeway: rank 2 .*incarnation 2 does not repeat what it did before: at poll [0-9]+, .*, $2"
 }
 
+# It is told once, though two of its processes find it.
 bears() {
-  run "${causeway[@]}" run --channel on -n 3 "$programs/diverges" contents "$work/number" "$work/deaths"
+  run "${causeway[@]}" run --channel on -n 3 "$programs/diverges" contents "$work/number" "$work/deaths" 2
   expect_code 0
+  expect_restarts 2 2
   expect_out 'ok diverges'
   expect_err_like '^causeway: rank 2 repeats a message with other contents; .*: act [0-9]+, .* has other contents: hash'
+  (($(grep -c 'repeats a message' "$tmp/err") == 1)) || wrong "expected to be told once"
 }
 
 # --- counters ---------------------------------------------------------------------

@@ -740,7 +740,7 @@ program_deleted() {
 # diverges HOW MESSAGE [OPTION...]: what the last rank sends again is not what it sent, as MESSAGE says. It kills itself,
 # so that this is after all ranks have what it sent, with whatever MPI.
 diverges() {
-  ends 1 "^causeway: .*rank 2.*incarnation 2.* does not repeat .*$2" 1 "${@:3}" -n 3 "$programs/diverges" \
+  ends 1 "^causeway: .*rank 2.*incarnation 2.* does not repeat .*$2" 1 --channel off "${@:3}" -n 3 "$programs/diverges" \
     "$1" "$work/number" "$work/deaths"
   [[ ! -s $tmp/out ]] || wrong "expected no output"
 }
@@ -772,7 +772,8 @@ differs() {
 
 # differs_and_goes_on HOW [OPTION...]: it is told once.
 differs_and_goes_on() {
-  run "${causeway[@]}" run "${job_options[@]}" "${@:2}" -n 3 "$programs/diverges" "$1" "$work/number" "$work/deaths" 2
+  run "${causeway[@]}" run "${job_options[@]}" --channel off "${@:2}" -n 3 "$programs/diverges" "$1" "$work/number" \
+    "$work/deaths" 2
   expect_code 0
   expect_restarts 2 2
   expect_out 'ok diverges'
@@ -838,7 +839,10 @@ limit_tests() {
   t "it waits on a clock when it is killed" repeats_waiting
   ((kill_relays)) && return # what follows has no log, or no good end
   t "the same fault of the program twice" ends 139 'rank 1 .*signal 11.*same' 1 \
-    -n 3 "$programs/crash" segv 1 200
+    --channel off -n 3 "$programs/crash" segv 1 200
+  # how far a process came is known once the next one has repeated that
+  t "the same fault of the program, thrice with channel memory" ends 139 'rank 1 .*signal 11.*same' 2 \
+    --channel on -n 3 "$programs/crash" segv 1 200
   t "--max-restarts 3, four times killed" ends '1|137' 'rank 1 .*(3 restarts|restarted 3 times|max-restarts)' 3 \
     --max-restarts 3 --fault=kill:1@event:{100,200,300,400} -n 2 "$actor" init ring=1000 finalize
   t "--max-restarts 0" ends '1|137' 'rank 1 .*(0 restarts|max-restarts)' 0 \

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 SUITE("options");
@@ -195,6 +196,49 @@ TEST(recovery)
     good("run --trust-files p");
     CU_ASSERT_TRUE(o.trust_files);
     run_options_free(&o);
+}
+
+static void channel(const char *options, enum channel_use use)
+{
+    char line[128];
+
+    snprintf(line, sizeof(line), "run %s a", options);
+    good(line);
+    CU_ASSERT_EQUAL(o.channel, use);
+    run_options_free(&o);
+}
+
+TEST(channel_memory)
+{
+    static const char *const without[] = {
+        "--engine poll", "--rings off",       "--relay unix:/r",          "--relays 2",
+        "--host a,b",    "--log-disk 1G",     "--log-safety file",        "--no-ckpt",
+        "-n 129",        "--job-dir /tmp/no", "--relays 2 --relay-map 0", NULL};
+
+    channel("", CHANNEL_ON);
+    channel("-n 128 --log-memory 1G", CHANNEL_ON);
+    channel("--no-log --no-ckpt", CHANNEL_ON);
+    channel("--channel off", CHANNEL_OFF);
+    channel("--channel on --engine poll --no-ckpt", CHANNEL_ON);
+    for (int i = 0; without[i]; i++)
+        channel(without[i], CHANNEL_OFF);
+    bad("run --channel on --log-safety file a", "--channel on");
+    bad("run --channel maybe a", "--channel");
+}
+
+/* The memory is mapped whole. */
+TEST(channel_memory_under_limits)
+{
+    static const int limits[] = {RLIMIT_AS, RLIMIT_FSIZE};
+    struct rlimit before;
+
+    for (int i = 0; i < 2; i++) {
+        getrlimit(limits[i], &before);
+        setrlimit(limits[i], &(struct rlimit){1ull << 40, before.rlim_max});
+        channel("", CHANNEL_OFF);
+        channel("--channel on", CHANNEL_ON);
+        setrlimit(limits[i], &before);
+    }
 }
 
 TEST(resume_timeout)
