@@ -167,6 +167,17 @@ $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium -llz4
 
+# All schedules of small programs over common/channel.c: it calls tests/interleave/hooks.c at each access to memory, as
+# gcc has it call the thread sanitizer, which is not there
+$(BUILD)/interleave-code/%.o: %.c
+	@mkdir -p $(@D)
+	@echo '  CC    $@'
+	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -include tests/interleave/sizes.h $(HOOKED) -MMD -MP -c $< -o $@ || $(call hint,deps)
+$(BUILD)/interleave-code/common/%.o: HOOKED = -fsanitize=thread -Wno-tsan
+$(BUILD)/interleave: $(patsubst %.c,$(BUILD)/interleave-code/%.o,common/channel.c tests/sim/coroutine.c $(wildcard tests/interleave/*.c))
+	@echo '  LINK  $@'
+	@$(CC) $^ -o $@
+
 # Programs of the tests of images, without MPI; the library is theirs
 IMAGE_PROGRAMS = $(patsubst tests/image/%,$(BUILD)/image/%,$(basename $(filter-out tests/image/taker.c,$(wildcard tests/image/*.c)) \
 	$(wildcard tests/image/*.cc tests/image/*.f90)))
@@ -282,7 +293,7 @@ else
 endif
 
 # What check and test run. tests/check.sh builds it, and the variants with sanitizers.
-CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool build/cut build/tamper build/wire programs image-programs fuzzers
+CHECKED = all build/unit build/interleave build/sim build/crowd build/left_logs build/image_tool build/cut build/tamper build/wire programs image-programs fuzzers
 TESTED = all build/unit build/sim $(addprefix build/programs/,actor collectives crash exitcode master_worker nompi p2p_modes \
 	rma_fence rma_lock sizes solver storm)
 

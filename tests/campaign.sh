@@ -58,6 +58,7 @@ run tests/system/debian13.sh --all
 for variant in build build/address build/thread; do
   run "$variant/unit"
 done
+run build/interleave --slow
 run build/address/sim --seeds 1:2000
 run build/sim --seeds "${SEEDS:-1:100000}" --jobs 2
 run env CAUSEWAY="$PWD/tests/system/sanitized.sh" tests/system/programs.sh --slice --kills-per-run 2

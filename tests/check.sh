@@ -210,6 +210,7 @@ queue_processes() {
   suite "unit, without engines" build/unit --quick --without engine
   suite "unit, engines drawn" build/unit --quick --draw 1/3 "$SLICE" engine
   suite "simulated jobs" build/sim --seeds 1:300
+  suite "all schedules of channel memory" build/interleave
   suite "unit, the slow tests drawn" build/unit --slow --draw 1/3 "$SLICE"
   for fuzzer in tests/fuzz/*.c; do
     fuzzer=$(basename "$fuzzer" .c)
