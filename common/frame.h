@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
-#define CW_PROTOCOL_VERSION 12
+#define CW_PROTOCOL_VERSION 13
 #define CW_FRAME_HEADER 16
 #define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
 #define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
@@ -69,6 +69,9 @@
     X(HINT, 36, 0, 0)                                                                              \
     X(FAREWELL, 37, 0, 0)                                                                          \
     X(REPLAYED, 38, 0, 0)                                                                          \
+    /* with a rank that is its own mailbox: to it, and from it */                                  \
+    X(ARRIVAL, 41, CW_ARRIVAL_SIZE, CW_FRAME_DATA_MAX)                                             \
+    X(MATCHED, 42, CW_FORWARD_REF_SIZE, 0)                                                         \
     /* relay to dispatcher, unasked */                                                             \
     X(GROWN, 39, CW_GROWN_SIZE, 0)                                                                 \
     /* relay to dispatcher, and its one request */                                                 \
@@ -123,6 +126,9 @@ enum cw_message_flag {
     CW_MESSAGE_LAST = 2,   /* last frame: the event is complete and numbered */
     CW_MESSAGE_TRUNC = 4,  /* the message is longer than the receive's capacity */
     CW_MESSAGE_ACTIVE = 8, /* an active message; `req` is a stream number of the relay */
+    /* of ARRIVAL; `req` is the sender's rank */
+    CW_MESSAGE_UNMATCHED = 16, /* always */
+    CW_MESSAGE_SYNC = 32,      /* a synchronous one */
 };
 
 enum cw_refusal {
@@ -207,7 +213,8 @@ enum cw_hello_flag {
     CW_HELLO_TAKE = 4,     /* of a dispatcher: a new session takes the place of the job's, which was
                               left without anybody to resume it */
     CW_HELLO_IMAGES = 8,   /* of a dispatcher: images of ranks are taken, which make room in logs */
-    CW_HELLO_CHANNEL = 16, /* of a rank: its messages and its log are in channel memory */
+    CW_HELLO_CHANNEL = 16, /* of a dispatcher, and of each rank of its job: a rank is its own
+                              mailbox, and logs what it does in channel memory */
 };
 
 struct cw_welcome {
@@ -278,14 +285,45 @@ struct cw_probe {
 };
 CW_BODY(probe, CW_PROBE_SIZE, 32, v->remove <= 1);
 
+/* MESSAGE, and, whole, ARRIVAL */
 struct cw_message {
     uint32_t req;
     uint32_t flags;
     uint64_t event; /* with CW_MESSAGE_LAST; else 0 */
     uint64_t tag;
     uint64_t total;
+    /* of ARRIVAL alone */
+    uint32_t sync; /* with CW_MESSAGE_SYNC: the sender's request; else 0 */
+    uint32_t reserved;
 };
-CW_BODY(message, CW_MESSAGE_SIZE, 32, true);
+enum { CW_MESSAGE_SIZE = 32, CW_ARRIVAL_SIZE = 40 };
+_Static_assert(offsetof(struct cw_message, sync) == CW_MESSAGE_SIZE &&
+                   sizeof(struct cw_message) == CW_ARRIVAL_SIZE,
+               "it stands as it is sent");
+
+static inline void cw_message_put(uint8_t *to, const struct cw_message *v)
+{
+    memcpy(to, v, CW_MESSAGE_SIZE);
+}
+
+static inline bool cw_message_get(const uint8_t *from, struct cw_message *v)
+{
+    memcpy(v, from, CW_MESSAGE_SIZE);
+    v->sync = v->reserved = 0;
+    return !(v->flags & CW_MESSAGE_UNMATCHED);
+}
+
+static inline void cw_arrival_put(uint8_t *to, const struct cw_message *v)
+{
+    memcpy(to, v, CW_ARRIVAL_SIZE);
+}
+
+static inline bool cw_arrival_get(const uint8_t *from, struct cw_message *v)
+{
+    memcpy(v, from, CW_ARRIVAL_SIZE);
+    return v->flags & CW_MESSAGE_UNMATCHED && !(v->flags & CW_MESSAGE_TRUNC) &&
+           v->total <= CW_MESSAGE_MAX;
+}
 
 /* SENT and CANCELED */
 struct cw_done {

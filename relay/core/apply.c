@@ -1,21 +1,37 @@
 #include "relay/core/apply.h"
 #include "relay/core/forward.h"
 
+/* That its synchronous message was matched. */
+static void tell_sender(const struct relay_job *job, uint32_t src, uint32_t req)
+{
+    struct relay_conn *link = job->links[job_home(job, src)].conn;
+
+    if (job_is_home(job, src))
+        mailbox_done(&job->ranked[src]->mailbox, CW_FRAME_SENT, req);
+    else if (link && link->state == CONN_LINK)
+        forward_sent(link, src, req);
+}
+
 /* Tells the sender of a synchronous message that it was matched. The log of its mailbox, or another
  * relay, has that already where this is read back. */
 static void acknowledge(const struct relay_mailbox *mailbox, uint32_t src, uint32_t kind,
                         uint32_t req)
 {
     const struct relay_job *job = mailbox->job;
-    struct relay_conn *link;
 
     if (kind != CW_SEND_SYNC || mailbox->log.due)
         return;
-    link = job->links[job_home(job, src)].conn;
-    if (job_is_home(job, src))
-        mailbox_done(&job->ranked[src]->mailbox, CW_FRAME_SENT, req);
-    else if (link && link->state == CONN_LINK)
-        forward_sent(link, src, req);
+    tell_sender(job, src, req);
+}
+
+bool apply_matched(struct relay_mailbox *mailbox, const struct cw_forward_ref *of)
+{
+    const struct relay_job *job = mailbox->job;
+
+    if (job_is_home(job, of->rank) && !job->ranked[of->rank])
+        return false;
+    tell_sender(job, of->rank, of->req);
+    return true;
 }
 
 /* --- receives ------------------------------------------------------------------------------------
@@ -112,15 +128,16 @@ static int answer(struct relay_mailbox *mailbox, const struct log_record *answer
  */
 
 /* It is here whole, and `posted` is its receive, or it is an active one: an event at once. */
-static void pass(struct relay_mailbox *mailbox, uint64_t tag, uint64_t total,
+static void pass(struct relay_mailbox *mailbox, const struct log_record *message,
                  struct match_posted *posted, const uint8_t *at, struct relay_block *block)
 {
-    struct cw_message header = {.tag = tag, .total = total};
-    uint64_t size = total;
+    struct cw_message header = {.tag = message->tag, .total = message->total};
+    uint64_t size = message->total;
 
     if (!posted) {
-        header.flags = CW_MESSAGE_ACTIVE;
-        header.req = mailbox->streams++;
+        header.flags = (message->kind == CW_SEND_AM ? CW_MESSAGE_ACTIVE : 0) |
+                       (mailbox->elsewhere ? CW_MESSAGE_UNMATCHED : 0);
+        header.req = mailbox_stream(mailbox, (uint32_t)message->src);
     } else {
         header.req = posted->req;
         if (posted->capacity < size) {
@@ -147,14 +164,14 @@ static int begin(struct relay_mailbox *mailbox, const struct log_record *record,
 
         unpost(mailbox, posted);
         match(mailbox, message, &recv);
-    } else if (record->kind != CW_SEND_AM) {
+    } else if (record->kind != CW_SEND_AM && !mailbox->elsewhere) {
         if (mailbox_wait(mailbox, message) == CW_OK)
             return CW_OK;
         *arriving = NULL;
         mailbox_message_free(mailbox, message);
         return CW_ENOMEM;
     } else if (mailbox->feed.direct || mailbox->log.kept) {
-        mailbox_match(mailbox, message, mailbox->streams++, UINT64_MAX);
+        mailbox_match(mailbox, message, mailbox_stream(mailbox, message->src), UINT64_MAX);
     } else {
         mailbox_queue_early(mailbox, message);
     }
@@ -170,12 +187,17 @@ static struct match_posted *posted_for(struct relay_mailbox *mailbox,
 
 static int passed(struct relay_mailbox *mailbox, const struct log_record *record)
 {
-    bool active = record->flags & CW_MESSAGE_ACTIVE;
-    struct match_posted *posted = active ? NULL : match_find_posted(&mailbox->index, record->tag);
+    const struct log_record message = {.src = record->req,
+                                       .kind = record->flags & CW_MESSAGE_ACTIVE ? CW_SEND_AM
+                                                                                 : CW_SEND_TAG,
+                                       .tag = record->tag,
+                                       .total = record->total};
+    bool matched = !(record->flags & (CW_MESSAGE_ACTIVE | CW_MESSAGE_UNMATCHED));
+    struct match_posted *posted = matched ? match_find_posted(&mailbox->index, record->tag) : NULL;
 
-    if (!active && !posted)
+    if (matched && !posted)
         return CW_EPROTO;
-    pass(mailbox, record->tag, record->total, posted, NULL, NULL);
+    pass(mailbox, &message, posted, NULL, NULL);
     return CW_OK;
 }
 
@@ -222,17 +244,25 @@ int apply_act(struct relay_mailbox *mailbox, const struct log_record *record)
     return apply_record(mailbox, record, &arriving);
 }
 
+/* Whether a message needs no receive here: an active one, or one that its rank matches, unless that
+ * is to say so: then its sender's request is kept in a record of its own. */
+static bool goes_unmatched(const struct relay_mailbox *mailbox, uint64_t kind)
+{
+    return kind == CW_SEND_AM || (mailbox->elsewhere && kind == CW_SEND_TAG);
+}
+
 /* All of it is here, and goes straight through. False: not so. */
-static bool pass_through(struct relay_conn *conn, const struct cw_send *send,
+static bool pass_through(struct relay_conn *conn, const struct log_record *message,
                          struct relay_mailbox *mailbox, struct match_posted *posted)
 {
     const uint8_t *at = conn_input(conn);
 
-    if (send->total != conn->payload_left || conn->end - conn->start < conn->payload_left ||
-        (!posted && send->kind != CW_SEND_AM) || (!mailbox->feed.direct && !mailbox->log.kept))
+    if (message->total != conn->payload_left || conn->end - conn->start < conn->payload_left ||
+        (!posted && !goes_unmatched(mailbox, message->kind)) ||
+        (!mailbox->feed.direct && !mailbox->log.kept))
         return false;
     conn_take(conn);
-    pass(mailbox, send->tag, send->total, posted, at, conn->block);
+    pass(mailbox, message, posted, at, conn->block);
     return true;
 }
 
@@ -254,7 +284,7 @@ void apply_send(struct relay_conn *conn, struct transfer *transfer, const struct
     }
     mailbox = &rank->mailbox;
     posted = posted_for(mailbox, &record);
-    if (pass_through(conn, send, mailbox, posted)) {
+    if (pass_through(conn, &record, mailbox, posted)) {
         if (posted)
             acknowledge(mailbox, transfer->src, send->kind, send->req);
         return;

@@ -14,6 +14,9 @@ int apply_record(struct relay_mailbox *mailbox, const struct log_record *record,
                  struct relay_message **arriving);
 /* What a rank does: RECV, MRECV, CANCEL, ANSWER or SEND. Logs it, and applies it. */
 int apply_act(struct relay_mailbox *mailbox, const struct log_record *record);
+/* The rank of this mailbox, which matches itself, has matched the synchronous send `of->req` of
+ * rank `of->rank`, which is told. False: there is no such rank. */
+bool apply_matched(struct relay_mailbox *mailbox, const struct cw_forward_ref *of);
 /* A message for a rank of ours begins, from the transfer's rank; its payload follows. The
  * connection ends where there is no memory. */
 void apply_send(struct relay_conn *conn, struct transfer *transfer, const struct cw_send *send);

@@ -14,7 +14,7 @@
                   */
 #endif
 #define RELAY_CUT_MIN (8u << 10) /* bytes: fewer are not worth a frame of their own */
-#define RELAY_CUT_HEADER (CW_FRAME_HEADER + CW_MESSAGE_SIZE)
+#define RELAY_CUT_HEADER (CW_FRAME_HEADER + CW_ARRIVAL_SIZE)
 #define RELAY_CUT_BACKLOG_MAX                                                                      \
     (8u << 20) /* bytes under way to a slow receiver before its sender waits */
 #define RELAY_CUT_WAIT_NS                                                                          \

@@ -40,8 +40,8 @@ static const struct {
 } handlers[CW_FRAME_TYPES] = {
     [CW_FRAME_HELLO] = {receive_hello, CONN_NEW},
     [CW_FRAME_ACK] = {recv_ack, CONN_RANK | CONN_REPEATING | CONN_DISPATCHER | CONN_LINK},
-    [CW_FRAME_SEND] = {recv_send, CONN_RANK},
-    [CW_FRAME_SEND_DATA] = {recv_send_data, CONN_RANK},
+    [CW_FRAME_SEND] = {recv_send, CONN_RANK | CONN_REPEATING},
+    [CW_FRAME_SEND_DATA] = {recv_send_data, CONN_RANK | CONN_REPEATING},
     [CW_FRAME_RECV] = {recv_recv, CONN_RANK},
     [CW_FRAME_MRECV] = {recv_mrecv, CONN_RANK},
     [CW_FRAME_PROBE] = {recv_probe, CONN_RANK},
@@ -52,6 +52,7 @@ static const struct {
     [CW_FRAME_POINT] = {recv_point, CONN_RANK},
     [CW_FRAME_CHECK] = {recv_check, CONN_REPEATING, .ready = check_is_ready},
     [CW_FRAME_LIVE] = {recv_live, CONN_REPEATING},
+    [CW_FRAME_MATCHED] = {recv_matched, CONN_RANK | CONN_REPEATING},
     [CW_FRAME_COUNTED] = {recv_counted, CONN_RANK},
     [CW_FRAME_UNLOGGED] = {recv_unlogged, CONN_RANK | CONN_REPEATING},
     [CW_FRAME_STATS_ASK] = {recv_stats_ask, CONN_DISPATCHER},

@@ -5,7 +5,7 @@
 
 void feed_attach(struct feed *feed, struct relay_conn *conn, bool direct)
 {
-    *feed = (struct feed){.conn = conn, .direct = direct};
+    *feed = (struct feed){.conn = conn, .unmatched = feed->unmatched, .direct = direct};
 }
 
 void feed_detach(struct feed *feed)
@@ -25,6 +25,7 @@ void feed_return(struct feed *feed, struct relay_conn *conn, const struct log_ma
                  uint64_t event)
 {
     *feed = (struct feed){.conn = conn,
+                          .unmatched = feed->unmatched,
                           .skip = event,
                           .hint_armed = true,
                           .cursor = {.events = from->position, .event = from->event}};
@@ -72,10 +73,10 @@ struct relay_conn *feed_message_of(struct feed *feed, const struct cw_message *h
 
     if (feed->conn->state == CONN_CLOSING)
         return NULL;
-    to = conn_frame_of(feed->conn, CW_FRAME_MESSAGE, CW_MESSAGE_SIZE, size);
+    to = conn_frame_of(feed->conn, feed_type(feed), feed_fixed(feed), size);
     if (!to)
         return NULL;
-    cw_message_put(to, header);
+    memcpy(to, header, feed_fixed(feed));
     return feed->conn;
 }
 
@@ -118,6 +119,7 @@ static enum chain_found emit_next_event(struct feed *feed, const struct relay_lo
     feed->header = (struct cw_message){.req = event.req,
                                        .tag = event.tag,
                                        .total = event.total,
+                                       .sync = event.sync,
                                        .flags = event.flags | CW_MESSAGE_FIRST};
     found = emit_piece(feed, log);
     feed->emitting = found == CHAIN_AWAY || feed->reading.left > 0;
@@ -209,7 +211,7 @@ static enum chain_found pump_step(struct feed *feed, const struct relay_log *log
     }
     if (feed->cursor.event < feed->skip)
         return emit_next_event(feed, log);
-    if (feed->taken_left == 0 && feed->conn->state == CONN_REPEATING)
+    if (feed->taken_left == 0 && feed->conn->state == CONN_REPEATING && !feed->unmatched)
         return repeat_step(feed, log);
     found = emit_next_event(feed, log);
     if (found == CHAIN_END) {

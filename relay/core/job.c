@@ -189,7 +189,7 @@ static struct relay_rank *rank_new(struct relay_job *job, uint32_t number)
 
     if (!rank)
         return NULL;
-    mailbox_init(&rank->mailbox, job->set->shared, job->pool, job, number, job->log);
+    mailbox_init(&rank->mailbox, job->set->shared, job->pool, job, number, job->log, job->channel);
     rank->transfer = (struct transfer){.src = number, .entry = &rank->mailbox.entry};
     return rank;
 }

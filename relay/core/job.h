@@ -50,6 +50,7 @@ struct relay_job {
     uint8_t key[CW_KEY_SIZE];
     uint32_t ranks;
     bool log;                   /* ranks may be started again */
+    bool channel;               /* each rank is its own mailbox */
     bool images;                /* ... from images, to whose points their logs are trimmed */
     uint64_t resume_ns;         /* how long its sessions may be suspended; 0: they are not */
     struct relay_rank **ranked; /* by number; NULL until first used */

@@ -29,9 +29,12 @@ void mailbox_shared_fini(struct mailbox_shared *shared)
 }
 
 void mailbox_init(struct relay_mailbox *mailbox, struct mailbox_shared *shared,
-                  struct relay_pool *pool, struct relay_job *job, uint32_t rank, bool log)
+                  struct relay_pool *pool, struct relay_job *job, uint32_t rank, bool log,
+                  bool elsewhere)
 {
-    *mailbox = (struct relay_mailbox){.shared = shared, .pool = pool, .job = job, .rank = rank};
+    *mailbox = (struct relay_mailbox){
+        .shared = shared, .pool = pool, .job = job, .rank = rank, .elsewhere = elsewhere};
+    feed_init(&mailbox->feed, elsewhere);
     mailbox->early_tail = &mailbox->early;
     match_init(&mailbox->index, &relay_pool_memory, pool);
     log_init(&mailbox->log, pool, &shared->store, &shared->copies, log);
@@ -209,7 +212,7 @@ static void take_early(struct relay_mailbox *mailbox)
         struct relay_message *message = mailbox->early;
 
         mailbox->early = message->next_free;
-        mailbox_match(mailbox, message, mailbox->streams++, UINT64_MAX);
+        mailbox_match(mailbox, message, mailbox_stream(mailbox, message->src), UINT64_MAX);
     }
     mailbox->early_tail = &mailbox->early;
 }
@@ -518,10 +521,12 @@ static void deliver_held(struct relay_mailbox *mailbox, struct relay_message *me
         deliver(mailbox, message, NULL, 0, NULL);
 }
 
-static void give_receive(struct relay_message *message, uint32_t req, uint64_t capacity)
+static void give_receive(const struct relay_mailbox *mailbox, struct relay_message *message,
+                         uint32_t req, uint64_t capacity)
 {
     assert(!message->matched);
     message->matched = true;
+    message->unmatched = mailbox->elsewhere;
     message->req = req;
     message->capacity = capacity;
 }
@@ -529,14 +534,14 @@ static void give_receive(struct relay_message *message, uint32_t req, uint64_t c
 void mailbox_bind(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
                   uint64_t capacity)
 {
-    give_receive(message, req, capacity);
+    give_receive(mailbox, message, req, capacity);
     open_message(mailbox, message);
 }
 
 void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
                    uint64_t capacity)
 {
-    give_receive(message, req, capacity);
+    give_receive(mailbox, message, req, capacity);
     if (message->away) {
         message_read(message);
         open_message(mailbox, message);

@@ -61,7 +61,8 @@ struct relay_mailbox {
     uint64_t grown_at;    /* bytes of its log at which its dispatcher is told; 0: now */
     bool trims;           /* its log is to be trimmed, when its rank is not being handed it ... */
     struct cw_point trim; /* ... to this point */
-    bool elsewhere;       /* what its rank takes and does is logged in channel memory ... */
+    bool elsewhere;       /* its rank is its own mailbox: it gets all messages as they come, matches
+                             them, and logs what it takes and does in channel memory ... */
     struct cw_rank_stats counted; /* ... as it said last ... */
     uint64_t elsewhere_events;    /* ... and it has repeated so many events */
 
@@ -77,7 +78,8 @@ struct relay_mailbox {
 };
 
 void mailbox_init(struct relay_mailbox *mailbox, struct mailbox_shared *shared,
-                  struct relay_pool *pool, struct relay_job *job, uint32_t rank, bool log);
+                  struct relay_pool *pool, struct relay_job *job, uint32_t rank, bool log,
+                  bool elsewhere);
 /* Drops posted receives and messages. */
 void mailbox_fini(struct relay_mailbox *mailbox);
 
@@ -168,6 +170,12 @@ static inline bool mailbox_is_out(const struct relay_mailbox *mailbox, uint64_t 
 }
 /* This message; its number is free then. */
 struct relay_message *mailbox_taken_out(struct relay_mailbox *mailbox, uint32_t number);
+/* The number under which a message from this rank, which needs no receive, is handed over: one that
+ * no other message of the mailbox has at the time. */
+static inline uint32_t mailbox_stream(struct relay_mailbox *mailbox, uint32_t src)
+{
+    return mailbox->elsewhere ? src : mailbox->streams++;
+}
 /* It has its receive. */
 void mailbox_bind(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
                   uint64_t capacity);

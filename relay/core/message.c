@@ -101,13 +101,17 @@ void message_read(struct relay_message *message)
 
 struct cw_message message_header(const struct relay_message *message, bool last)
 {
+    bool sync = message->unmatched && message->kind == CW_SEND_SYNC;
+
     return (struct cw_message){
         .req = message->req,
         .tag = message->waiting.tag,
         .total = message->total,
         .flags = (message->begun ? 0 : CW_MESSAGE_FIRST) | (last ? CW_MESSAGE_LAST : 0) |
                  (message->capacity < message->total ? CW_MESSAGE_TRUNC : 0) |
-                 (message->kind == CW_SEND_AM ? CW_MESSAGE_ACTIVE : 0)};
+                 (message->kind == CW_SEND_AM ? CW_MESSAGE_ACTIVE : 0) |
+                 (message->unmatched ? CW_MESSAGE_UNMATCHED : 0) | (sync ? CW_MESSAGE_SYNC : 0),
+        .sync = sync ? message->sender_req : 0};
 }
 
 /* Room for `count` more slices. Returns 0 or CW_ENOMEM. */

@@ -123,6 +123,7 @@ static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
     if (job) {
         job->dispatcher = conn;
         job->log = hello->flags & CW_HELLO_LOG;
+        job->channel = hello->flags & CW_HELLO_CHANNEL;
         job_set_images(job, hello->flags & CW_HELLO_IMAGES);
         job->resume_ns = resume_ns_of(hello);
         welcome(conn, hello, key, &answer);
@@ -275,13 +276,18 @@ static void hello_rank(struct job_set *jobs, struct relay_conn *conn, const stru
                     job_home(job, hello->rank));
         return;
     }
+    if (job->channel != !!(hello->flags & CW_HELLO_CHANNEL)) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL,
+                    "rank %u has %s channel memory, which is not what its dispatcher said",
+                    hello->rank, job->channel ? "no" : "a");
+        return;
+    }
     rank = job_rank(job, hello->rank);
     if (!rank) {
         conn_out_of_memory(conn, "making a mailbox");
         return;
     }
     mailbox = &rank->mailbox;
-    mailbox->elsewhere = hello->flags & CW_HELLO_CHANNEL;
     if (hello->flags & CW_HELLO_RESUME && hello->incarnation >= mailbox->incarnation) {
         resume_hello(conn, hello->incarnation == mailbox->incarnation ? mailbox->feed.conn : NULL,
                      hello, key);

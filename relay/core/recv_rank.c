@@ -126,13 +126,13 @@ void recv_live(struct relay_conn *conn, const uint8_t *body)
     struct cw_taken live;
 
     cw_taken_get(body, &live);
-    if (!mailbox->feed.repeated || (live.event != mailbox->log.taken && !mailbox->elsewhere)) {
+    if (!mailbox->elsewhere && (!mailbox->feed.repeated || live.event != mailbox->log.taken)) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "LIVE before all was repeated");
         return;
     }
     if (mailbox->elsewhere)
         mailbox->elsewhere_events = live.event;
-    if (mailbox->feed.checked.send != mailbox->log.send_count) {
+    if (!mailbox->elsewhere && mailbox->feed.checked.send != mailbox->log.send_count) {
         job_diverged(mailbox, "expected %" PRIu64 " sends, saw %" PRIu64, mailbox->log.send_count,
                      mailbox->feed.checked.send);
         return;
@@ -143,6 +143,24 @@ void recv_live(struct relay_conn *conn, const uint8_t *body)
     job_notice(conn->job, CW_NOTICE_RANK_LIVE, mailbox->rank, "repeated %" PRIu64 " events",
                live.event - mailbox->feed.skip);
     mailbox_pump(mailbox);
+}
+
+/* MATCHED: a rank that is its own mailbox has matched a synchronous send. */
+void recv_matched(struct relay_conn *conn, const uint8_t *body)
+{
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
+    struct cw_forward_ref ref;
+
+    cw_forward_ref_get(body, &ref);
+    if (!mailbox->elsewhere) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "MATCHED frame is not allowed here");
+        return;
+    }
+    if (ref.rank >= conn->job->ranks || !apply_matched(mailbox, &ref)) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "MATCHED frame that does not add up");
+        return;
+    }
+    mailbox_act(mailbox, mailbox->act_clock);
 }
 
 /* CANCEL: takes a posted receive back. */

@@ -3,15 +3,27 @@
 #include "relay/core/apply.h"
 #include "relay/core/recv.h"
 
+/* What a rank with channel memory sent it logs there, and counts itself. */
 static void send_count(struct relay_mailbox *sender, const struct cw_send *send)
 {
     mailbox_act(sender, send->clock);
+    if (sender->elsewhere)
+        return;
     apply_act(sender, &(struct log_record){.type = LOG_SEND,
                                            .dst = send->dst,
                                            .kind = send->kind,
                                            .tag = send->tag,
                                            .total = send->total,
                                            .contents = send->contents});
+}
+
+/* While it repeats what it did, only a rank that knows by itself what of that is at the relay. */
+static bool may_send(struct relay_conn *conn, uint8_t type)
+{
+    if (conn->state == CONN_RANK || conn->rank->mailbox.elsewhere)
+        return true;
+    conn_refuse(conn, CW_REFUSED_PROTOCOL, "%s frame is not allowed here", cw_frame_name(type));
+    return false;
 }
 
 static bool send_adds_up(const struct relay_conn *conn, const struct cw_send *send)
@@ -24,6 +36,8 @@ void recv_send(struct relay_conn *conn, const uint8_t *body)
     struct relay_rank *sender = conn->rank;
     struct cw_send send;
 
+    if (!may_send(conn, CW_FRAME_SEND))
+        return;
     if (!cw_send_get(body, &send) || !send_adds_up(conn, &send) || sender->transfer.left) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "SEND frame that does not add up");
         return;
@@ -45,5 +59,6 @@ void recv_send(struct relay_conn *conn, const uint8_t *body)
 void recv_send_data(struct relay_conn *conn, const uint8_t *body)
 {
     (void)body;
-    transfer_more(&conn->rank->transfer, conn);
+    if (may_send(conn, CW_FRAME_SEND_DATA))
+        transfer_more(&conn->rank->transfer, conn);
 }

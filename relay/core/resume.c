@@ -27,7 +27,8 @@ static void begin_anew(struct relay_conn *conn, uint64_t event)
 {
     struct relay_mailbox *mailbox = &conn->rank->mailbox;
 
-    conn_frame(conn, CW_FRAME_PROBED, &mailbox->found, sizeof(mailbox->found));
+    if (!mailbox->elsewhere)
+        conn_frame(conn, CW_FRAME_PROBED, &mailbox->found, sizeof(mailbox->found));
     feed_return(&mailbox->feed, conn, &mailbox->log.early, event);
     mailbox_pump(mailbox);
 }

@@ -9,8 +9,10 @@ _Static_assert(sizeof(struct saved_conn) <= LEDGER_BODY, "a state fits a cell");
 void saved_job(const void *owner, void *body)
 {
     const struct relay_job *job = owner;
-    struct saved_job saved = {
-        .resume_ns = job->resume_ns, .ranks = job->ranks, .told = chain_end(&job->told)};
+    struct saved_job saved = {.resume_ns = job->resume_ns,
+                              .ranks = job->ranks,
+                              .channel = job->channel,
+                              .told = chain_end(&job->told)};
 
     memcpy(saved.id, job->id, CW_ID_SIZE);
     memcpy(body, &saved, sizeof(saved));

@@ -11,6 +11,7 @@ struct saved_job {
     uint8_t id[CW_ID_SIZE];
     uint64_t resume_ns;
     uint32_t ranks;
+    uint32_t channel;
     struct chain_end told;
 };
 

@@ -156,7 +156,7 @@ static int place(struct relay_log *log, struct log_record *record, struct relay_
 
 static uint8_t flags_of(const struct cw_message *header)
 {
-    return header->flags & (CW_MESSAGE_TRUNC | CW_MESSAGE_ACTIVE);
+    return header->flags & ~(CW_MESSAGE_FIRST | CW_MESSAGE_LAST);
 }
 
 int log_message(struct relay_log *log, const struct cw_message *header, const uint8_t *at,
@@ -284,17 +284,35 @@ static enum chain_found next_of(const struct relay_log *log, uint32_t types, uin
     return found;
 }
 
+/* Of a message that is an event, and has not been matched: where it begins, its sender's request
+ * stands. */
+static enum chain_found find_sync(const struct relay_log *log, uint64_t position, uint32_t *sync)
+{
+    struct log_record message;
+    enum chain_found found = log_look(log, &position, &message);
+
+    *sync = (uint32_t)message.req;
+    return found == CHAIN_END ? CHAIN_LOST : found;
+}
+
 enum chain_found log_next_event(const struct relay_log *log, struct log_cursor *cursor,
                                 struct log_event *event)
 {
     struct log_record record;
+    uint64_t before = cursor->events;
+    uint32_t sync = 0;
     enum chain_found found = next_of(log, LOG_EVENTS, &cursor->events, &record);
 
+    if (found == CHAIN_HERE && record.flags & CW_MESSAGE_SYNC) {
+        found = find_sync(log, record.message, &sync);
+        cursor->events = found == CHAIN_AWAY ? before : cursor->events;
+    }
     if (found != CHAIN_HERE)
         return found;
     *event = (struct log_event){.type = record.type,
                                 .flags = (uint8_t)record.flags,
                                 .req = (uint32_t)record.req,
+                                .sync = sync,
                                 .tag = record.tag,
                                 .total = record.total,
                                 .size = record.size,

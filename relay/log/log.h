@@ -37,8 +37,9 @@ struct message_slice {
 /* An event as it is found in the log. */
 struct log_event {
     enum log_record_type type; /* PASSED: of any message */
-    uint8_t flags;             /* enum cw_message_flag, TRUNC and ACTIVE */
+    uint8_t flags;             /* enum cw_message_flag, but FIRST and LAST */
     uint32_t req;
+    uint32_t sync; /* with CW_MESSAGE_SYNC: the sender's request */
     uint64_t tag;
     uint64_t total;
     uint64_t size;   /* payload bytes */

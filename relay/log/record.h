@@ -47,7 +47,7 @@ struct log_record {
     uint64_t src;
     uint64_t dst;
     uint64_t kind;  /* enum cw_send_kind */
-    uint64_t flags; /* enum cw_message_flag, TRUNC and ACTIVE */
+    uint64_t flags; /* enum cw_message_flag, but FIRST and LAST */
     uint64_t req;
     uint64_t msg; /* of a probe that took its message out */
     uint64_t tag;

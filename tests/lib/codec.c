@@ -365,6 +365,34 @@ static void say_message(struct words *w, const uint8_t *body, size_t size)
     say_payload(w, body + CW_MESSAGE_SIZE, size - CW_MESSAGE_SIZE);
 }
 
+static void say_arrival(struct words *w, const uint8_t *body, size_t size)
+{
+    struct cw_message v;
+
+    if (!cw_arrival_get(body, &v))
+        say(w, " that makes no sense");
+    say(w, " from %u", v.req);
+    if (v.flags & CW_MESSAGE_FIRST) {
+        say_number(w, "tag", v.tag);
+        say_number(w, "total", v.total);
+    }
+    if (v.flags & CW_MESSAGE_SYNC)
+        say(w, " SYNC %u", v.sync);
+    say(w, "%s%s%s", v.flags & CW_MESSAGE_FIRST ? " FIRST" : "",
+        v.flags & CW_MESSAGE_LAST ? " LAST" : "", v.flags & CW_MESSAGE_ACTIVE ? " ACTIVE" : "");
+    if (v.event)
+        say_number(w, "event", v.event);
+    say_payload(w, body + CW_ARRIVAL_SIZE, size - CW_ARRIVAL_SIZE);
+}
+
+static void say_matched(struct words *w, const uint8_t *body)
+{
+    struct cw_forward_ref v;
+
+    cw_forward_ref_get(body, &v);
+    say(w, " of %u req %u", v.rank, v.req);
+}
+
 static void say_done(struct words *w, const uint8_t *body)
 {
     struct cw_done v;
@@ -519,6 +547,12 @@ void codec_describe(char line[CODEC_LINE_MAX], const struct cw_header *header, c
     case CW_FRAME_MESSAGE:
         say_message(&w, body, header->length);
         break;
+    case CW_FRAME_ARRIVAL:
+        say_arrival(&w, body, header->length);
+        break;
+    case CW_FRAME_MATCHED:
+        say_matched(&w, body);
+        break;
     case CW_FRAME_SENT:
     case CW_FRAME_CANCELED:
         say_done(&w, body);
@@ -541,6 +575,9 @@ uint64_t codec_event(const struct codec_frame *frame)
     switch (frame->header.type) {
     case CW_FRAME_MESSAGE:
         cw_message_get(frame->body, &message);
+        return message.event;
+    case CW_FRAME_ARRIVAL:
+        cw_arrival_get(frame->body, &message);
         return message.event;
     case CW_FRAME_SENT:
     case CW_FRAME_CANCELED:

@@ -172,7 +172,8 @@ void fixture_fini(struct fixture *f)
 /* --- what the relay says ---------------------------------------------------------------------- */
 static void tell_whole(struct client *c, const struct codec_received *r)
 {
-    struct cw_message whole = {r->req, r->flags, r->event, r->tag, r->total};
+    struct cw_message whole = {
+        .req = r->req, .flags = r->flags, .event = r->event, .tag = r->tag, .total = r->total};
     struct cw_header header = {.type = CW_FRAME_MESSAGE};
     uint8_t *body = malloc(CW_MESSAGE_SIZE + r->size);
     char line[CODEC_LINE_MAX];
@@ -426,6 +427,8 @@ void fixture_hello(struct client *c)
     if (!c->conn)
         return;
     memcpy(c->hello.job, c->fixture->job, CW_ID_SIZE);
+    if (c->fixture->channel)
+        c->hello.flags |= CW_HELLO_CHANNEL;
     codec_hello(&c->codec, &c->hello, c->key, &c->challenge);
     fixture_feed(c);
 }

@@ -59,6 +59,7 @@ struct fixture {
     bool log;           /* jobs keep what is needed to restart ranks */
     bool merged;        /* the story tells of messages once they are whole */
     bool mute;          /* no story */
+    bool channel;       /* ranks of jobs are their own mailboxes */
     bool images;        /* the dispatcher says that images are taken */
     bool cuts;          /* payload goes past the core's blocks where it may */
     uint32_t resume_ms; /* of jobs */

@@ -139,7 +139,8 @@ TEST(receives_and_probes)
 
 TEST(events)
 {
-    struct cw_message message = {1, 15, 0x1112131415161718, 0x2122232425262728, CW_MESSAGE_MAX};
+    struct cw_message message = {1, 15, 0x1112131415161718, 0x2122232425262728, CW_MESSAGE_MAX,
+                                 0, 0};
     struct cw_done done = {.req = 0x01020304, .event = 0x1112131415161718};
     struct cw_probed probed = {1ull << 40, 1, 2, 3ull << 40, 4ull << 40, 5ull << 40};
     uint8_t bytes[CW_PROBED_SIZE];
@@ -150,6 +151,17 @@ TEST(events)
     cw_message_put(bytes, &message);
     CU_ASSERT_TRUE(cw_message_get(bytes, &message_back));
     CU_ASSERT_EQUAL(memcmp(&message, &message_back, sizeof(message)), 0);
+    message.flags |= CW_MESSAGE_UNMATCHED;
+    cw_message_put(bytes, &message);
+    CU_ASSERT_FALSE(cw_message_get(bytes, &message_back));
+    message.flags = CW_MESSAGE_FIRST | CW_MESSAGE_UNMATCHED | CW_MESSAGE_SYNC;
+    message.sync = 0x01020304;
+    cw_arrival_put(bytes, &message);
+    CU_ASSERT_TRUE(cw_arrival_get(bytes, &message_back));
+    CU_ASSERT_EQUAL(memcmp(&message, &message_back, sizeof(message)), 0);
+    message.total++;
+    cw_arrival_put(bytes, &message);
+    CU_ASSERT_FALSE(cw_arrival_get(bytes, &message_back));
     cw_done_put(bytes, &done);
     CU_ASSERT_TRUE(cw_done_get(bytes, &done_back));
     CU_ASSERT_TRUE(done_back.req == done.req && done_back.event == done.event);
@@ -283,7 +295,7 @@ TEST(lengths)
         if (strcmp(cw_frame_name((uint8_t)type), "?") == 0)
             continue;
         if (type == CW_FRAME_SEND || type == CW_FRAME_SEND_DATA || type == CW_FRAME_MESSAGE ||
-            type == CW_FRAME_FORWARD || type == CW_FRAME_FORWARD_DATA)
+            type == CW_FRAME_ARRIVAL || type == CW_FRAME_FORWARD || type == CW_FRAME_FORWARD_DATA)
             most += CW_FRAME_DATA_MAX;
         if (type == CW_FRAME_READINGS)
             most += CW_READINGS_MAX;
