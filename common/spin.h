@@ -18,7 +18,7 @@
 
 struct cw_spin {
     uint32_t alone;      /* yields in a row that found nobody */
-    uint64_t yielded_ns; /* when the last yield returned */
+    uint64_t yielded_ns; /* when the last yield returned, or what is waited for began */
     uint64_t taken_ns;   /* how long it took */
 };
 
@@ -26,6 +26,13 @@ struct cw_spin {
 static inline bool cw_spin_shared(const struct cw_spin *spin)
 {
     return spin->alone < CW_SPIN_ALONE_MIN;
+}
+
+/* A wait begins that is often short: the first yield in it is due later, if the core is ours alone.
+ */
+static inline void cw_spin_begin(struct cw_spin *spin, uint64_t now_ns)
+{
+    spin->yielded_ns = now_ns;
 }
 
 /* Whether a yield is due. */

@@ -1,4 +1,5 @@
 /* The policies of waiting, as tables: facts, and what is decided. */
+#include "common/spin.h"
 #include "rdevice/wait_policy.h"
 #include "relay/engine/wait_policy.h"
 #include "tests/unit/suites.h"
@@ -13,6 +14,25 @@ SUITE("wait_policy");
 #define SPIN (200 * US)
 #define LONG_AGO (1000 * MS)
 #define COUNT(table) (sizeof(table) / sizeof(*(table)))
+
+/* --- yields ----------------------------------------------------------------------------------- */
+TEST(a_core_that_is_ours_alone_is_not_given_away_at_once)
+{
+    struct cw_spin spin = {.alone = 0};
+    uint64_t now = MS;
+
+    cw_spin_begin(&spin, now);
+    CU_ASSERT_TRUE(cw_spin_is_due(&spin, now)); /* others may want it */
+    for (uint32_t i = 0; i < CW_SPIN_ALONE_MIN; i++)
+        cw_spin_yielded(&spin, now, now + CW_SPIN_ALONE_NS - 1);
+    CU_ASSERT_FALSE(cw_spin_is_due(&spin, now + CW_SPIN_EVERY_NS));
+    CU_ASSERT_TRUE(cw_spin_is_due(&spin, now + CW_SPIN_EVERY_NS + CW_SPIN_ALONE_NS));
+    cw_spin_begin(&spin, now + CW_SPIN_EVERY_NS);
+    CU_ASSERT_FALSE(cw_spin_is_due(&spin, now + 2 * CW_SPIN_EVERY_NS - 1));
+    CU_ASSERT_TRUE(cw_spin_is_due(&spin, now + 2 * CW_SPIN_EVERY_NS));
+    cw_spin_yielded(&spin, now, now + CW_SPIN_ALONE_NS);
+    CU_ASSERT_TRUE(cw_spin_is_due(&spin, now + CW_SPIN_ALONE_NS));
+}
 
 /* --- a rank ----------------------------------------------------------------------------------- */
 TEST(a_rank_that_found_nothing)
