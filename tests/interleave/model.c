@@ -163,8 +163,10 @@ static struct store *append(struct place *place, uint64_t value)
 {
     struct store *store = &place->stores[place->count];
 
-    assert(place->count < STORES_MAX);
-    place->count++;
+    if (place->count == STORES_MAX - 1)
+        wrong = "a place is written without end";
+    else
+        place->count++;
     store->value = value;
     return store;
 }

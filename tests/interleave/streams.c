@@ -402,6 +402,12 @@ static void start_log_before_a_block(void)
     image_before(3);
 }
 
+static void start_log_before_a_block_longer(void)
+{
+    start_log_before_a_block();
+    s.pieces = 7;
+}
+
 static void start_blocks(void)
 {
     start(LOG_BLOCKS, one_in_a_block, 4);
@@ -477,6 +483,12 @@ static const struct program list[] = {
      .actors = {{read_with_images, false}, {write_mixed, true}},
      .end = check_ends,
      .deaths = 1},
+    {.name = "a writer dies within what it writes",
+     .start = start_log_before_a_block_longer,
+     .actors = {{read_once, false}, {write_mixed, true}},
+     .end = check_rest,
+     .deaths = 1,
+     .torn = true},
     {.name = "a reader dies",
      .start = start_log_before_a_block,
      .actors = {{read_with_images, true}, {write_mixed, false}},
