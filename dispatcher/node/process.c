@@ -232,8 +232,8 @@ void process_signal(struct process *p, int signal_number)
 
 void process_kill(struct process *p)
 {
-    if (p->watcher_fd < 0 && p->pid > 0)
+    if (p->pid > 0)
         kill(-p->pid, SIGKILL);
-    else if (p->watcher_fd >= 0)
+    if (p->watcher_fd >= 0)
         watcher_signal(p->watcher_fd, SIGKILL);
 }

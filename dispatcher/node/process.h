@@ -54,7 +54,7 @@ int process_start(struct process *process, struct cw_setup *setup, int stdin_fd,
 
 /* For all processes of the rank. A second SIGKILL goes to its watcher, too. */
 void process_signal(struct process *process, int signal_number);
-/* SIGKILL, also where its watcher is gone. */
+/* SIGKILL, also where its watcher is gone or stopped. */
 void process_kill(struct process *process);
 
 /* More will be told of it. */

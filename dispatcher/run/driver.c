@@ -296,12 +296,20 @@ static const struct remote_events remote_events = {on_started, on_start_failed, 
 
 /* --- orders of the core --- */
 
+/* A relay keeps out what it has replaced. Channel memory does not: what is left alone there would
+ * write beside its successor. */
+static bool is_killed(const struct driver *d, const struct job_order *order)
+{
+    return order->remains == JOB_REMAINS_KILL ||
+           (order->remains == JOB_REMAINS_LEAVE && d->parts.options->channel == CHANNEL_ON);
+}
+
 static void detach(struct driver *d, const struct job_order *order)
 {
     log_rank_down(&d->parts.log, now_of(d), order, d->job_ranks[order->process.rank].status);
     rank_io_hear_all(d->parts.rank_io);
     rank_io_close(d->parts.rank_io, order->process);
-    remote_detach(d->parts.remote, order->process, order->remains == JOB_REMAINS_KILL);
+    remote_detach(d->parts.remote, order->process, is_killed(d, order));
     if (!d->job_ranks[order->process.rank].not_restored)
         imaging_crashed(d->parts.imaging, order->process.rank);
     if (!d->job.ending)

@@ -58,6 +58,35 @@ bears() {
   (($(grep -c 'repeats a message' "$tmp/err") == 1)) || wrong "expected to be told once"
 }
 
+# --- processes that are replaced --------------------------------------------------
+
+# replaced [watcher]: rank 1, or the process between it and the node, is stopped, and taken for dead. Nothing would keep
+# it out of the memory once it goes on: it is ended before its successor begins.
+replaced() {
+  local old it
+  start "${causeway[@]}" run --channel on --alive-timeout 2s -n 2 "$actor" init ring=100 "pid=$work/pid" \
+    "await=$work/go" ring=100 finalize
+  rank_pid 0 >/dev/null
+  old=$(rank_pid 1)
+  it=$old
+  [[ -z ${1-} ]] || it=$(ps -o ppid= -p "$old" | tr -d ' ')
+  kill -STOP "$it"
+  await_true "rank 1 to be restarted" grep -q 'restarting it (incarnation 2)' "$tmp/err"
+  await_true "the stopped process to end" ended "$old"
+  await_true "rank 1 to be back" grep -q '^causeway: rank 1 is back' "$tmp/err"
+  kill -CONT "$it" 2>/dev/null
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_restarts 1 1
+  expect_out $'ring of 2\nring of 2'
+}
+
+# Nobody may have asked how.
+ended() {
+  gone "$1" || [[ $(ps -o stat= -p "$1") == Z* ]]
+}
+
 # --- counters ---------------------------------------------------------------------
 
 # columns: of --stats, what the ranks do and not how fast: sent, bytes, received, bytes, events
@@ -107,6 +136,8 @@ t "it sends another length" diverges length 'it sends 9 bytes with tag [0-9a-f]+
 t "it sends to another rank" diverges dst 'it sends 8 bytes with tag [0-9a-f]+ to rank 1, and had sent 8 bytes with tag [0-9a-f]+ to rank 0'
 t "it sends other bytes" diverges contents 'a message of 8 bytes to rank 0 with tag .* has other contents: hash' --contents-differ end
 t "it sends other bytes, and goes on" bears
+t "a rank that is stopped" replaced
+t "a rank whose watcher is stopped" replaced watcher
 t "counters" counts_as_relay
 t "counters of a rank that was killed" counts_as_relay kill:1@event:20
 t "a piece that is too long" beside_another scribbles size 'a piece of a length'

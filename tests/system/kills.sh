@@ -626,10 +626,10 @@ from_outside() {
   end_killed 1 $'ring of 2\nring of 2'
 }
 
-# One that is stopped is taken for dead, and replaced. When it goes on it is refused, and ends.
+# One that is stopped is taken for dead, and replaced. When it goes on its relay refuses it, and it ends.
 stopped() {
   local old
-  start "${causeway[@]}" run "${job_options[@]}" --alive-timeout 2s -n 2 "$actor" init ring=100 "pid=$work/pid" \
+  start "${causeway[@]}" run "${job_options[@]}" --channel off --alive-timeout 2s -n 2 "$actor" init ring=100 "pid=$work/pid" \
     "await=$work/go" ring=100 "0:await=$work/end" ring finalize
   rank_pid 0 >/dev/null
   old=$(rank_pid 1)
