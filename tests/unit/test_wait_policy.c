@@ -30,8 +30,32 @@ TEST(a_core_that_is_ours_alone_is_not_given_away_at_once)
     cw_spin_begin(&spin, now + CW_SPIN_EVERY_NS);
     CU_ASSERT_FALSE(cw_spin_is_due(&spin, now + 2 * CW_SPIN_EVERY_NS - 1));
     CU_ASSERT_TRUE(cw_spin_is_due(&spin, now + 2 * CW_SPIN_EVERY_NS));
-    cw_spin_yielded(&spin, now, now + CW_SPIN_ALONE_NS);
-    CU_ASSERT_TRUE(cw_spin_is_due(&spin, now + CW_SPIN_ALONE_NS));
+    cw_spin_yielded(&spin, now, now + CW_SPIN_ALONE_MAX_NS);
+    CU_ASSERT_TRUE(cw_spin_is_due(&spin, now + CW_SPIN_ALONE_MAX_NS));
+}
+
+TEST(a_slow_yield_gave_the_core_away)
+{
+    struct cw_spin slow = {.alone = 0};
+    struct cw_spin fast = {.alone = 0};
+
+    cw_spin_yielded(&slow, MS, MS + 4 * US);
+    CU_ASSERT_EQUAL(slow.alone, 0);
+    cw_spin_yielded(&slow, MS, MS + CW_SPIN_ALONE_MAX_NS);
+    CU_ASSERT_EQUAL(slow.alone, 0);
+    cw_spin_yielded(&slow, MS, MS + CW_SPIN_ALONE_MAX_NS - 1);
+    CU_ASSERT_EQUAL(slow.alone, 1);
+    cw_spin_yielded(&slow, MS, MS + 600); /* as a machine does where yields take long */
+    cw_spin_yielded(&slow, MS, MS + 2 * 600 - 1);
+    CU_ASSERT_EQUAL(slow.alone, 3);
+    cw_spin_yielded(&slow, MS, MS + 2 * 600);
+    CU_ASSERT_EQUAL(slow.alone, 0);
+
+    cw_spin_yielded(&fast, MS, MS + 200);
+    cw_spin_yielded(&fast, MS, MS + CW_SPIN_ALONE_NS - 1);
+    CU_ASSERT_EQUAL(fast.alone, 2);
+    cw_spin_yielded(&fast, MS, MS + CW_SPIN_ALONE_NS);
+    CU_ASSERT_EQUAL(fast.alone, 0);
 }
 
 /* --- a rank ----------------------------------------------------------------------------------- */
