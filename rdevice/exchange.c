@@ -237,7 +237,8 @@ static void look_for_return(struct exchange *x)
     if (!x->session.returned)
         return;
     x->session.returned = false;
-    inbox_on_return(&x->inbox, &x->requests);
+    if (!x->channel.on) /* whose messages are no matter of the relay's */
+        inbox_on_return(&x->inbox, &x->requests);
     probes_on_return(&x->probes, x->session.received);
 }
 

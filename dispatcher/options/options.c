@@ -393,8 +393,8 @@ static void choose_resume_timeout(struct run_options *o)
 /* Which option has no meaning with channel memory; NULL: none. */
 static const char *against_channel(const struct run_options *o)
 {
-    static const char *const against[] = {"host",    "hostfile",   "job-dir", "log-disk",
-                                          "log-dir", "log-safety", NULL};
+    static const char *const against[] = {"host",     "hostfile", "job-dir",
+                                          "log-disk", "log-dir",  NULL};
 
     return o->hosts.list.count || o->grid ? "host" : first_of(o, against);
 }
@@ -432,6 +432,9 @@ static int check_channel(struct run_options *o, struct cw_err *err)
     if (o->ranks > CW_CHANNEL_RANKS_MAX)
         return cw_err_set(err, CW_EINVAL, "--channel on: for at most %u ranks",
                           CW_CHANNEL_RANKS_MAX);
+    /* what is left to the relay is little, and costs nothing in a file */
+    if (!given(o, "log-safety") && !o->no_log && o->resume_ms)
+        o->relay_settings.log_safety = RELAY_LOG_IN_FILE;
     return CW_OK;
 }
 

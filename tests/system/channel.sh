@@ -87,6 +87,19 @@ ended() {
   gone "$1" || [[ $(ps -o stat= -p "$1") == Z* ]]
 }
 
+# --- without a relay --------------------------------------------------------------
+
+# Messages of several pieces are on their way when it goes, and when it is back.
+without_relay() {
+  local limit=120 i faults=(--fault kill:1@event:30)
+  for ((i = 1; i <= 8; i++)); do faults+=(--fault "kill:relay@$((i * 200))ms"); done
+  run "${causeway[@]}" run "${faults[@]}" -n 2 "$programs/sizes" 67108864
+  expect_code 0
+  expect_out 'ok sizes'
+  expect_restarts 1 1
+  expect_err_like 'relay unix:.* was killed by signal 9 .*; starting it again on its log'
+}
+
 # --- counters ---------------------------------------------------------------------
 
 # columns: of --stats, what the ranks do and not how fast: sent, bytes, received, bytes, events
@@ -138,6 +151,7 @@ t "it sends other bytes" diverges contents 'a message of 8 bytes to rank 0 with 
 t "it sends other bytes, and goes on" bears
 t "a rank that is stopped" replaced
 t "a rank whose watcher is stopped" replaced watcher
+t "the relay is killed, again and again" without_relay
 t "counters" counts_as_relay
 t "counters of a rank that was killed" counts_as_relay kill:1@event:20
 t "a piece that is too long" beside_another scribbles size 'a piece of a length'

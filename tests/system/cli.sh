@@ -479,7 +479,6 @@ many_with_channel() {
 
 channel_refused() {
   run_expect 2 'not with --log-dir' "$causeway" run --channel on --log-dir "$work" true
-  run_expect 2 'not with --log-safety' "$causeway" run --channel on --log-safety file true
   run_expect 2 'not with --host' "$causeway" run --no-log --channel on --host a,b true
   run_expect 2 'at most 128 ranks' "$causeway" run --no-log --channel on -n 129 true
 }

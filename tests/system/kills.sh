@@ -531,17 +531,18 @@ echoed_slowly() {
 looked_for() {
   local faults feed
   # shellcheck disable=SC2016 # the inner shell's
-  feed='echo first; sleep 0.5; for ((i = 0; i < 60; i++)); do printf "%*d\n" $((i * 7 % 90 + 1)) $i; sleep 0.02; done'
+  feed='echo first; until grep -qsx first "$0"; do sleep 0.05; done; for ((i = 0; i < 60; i++)); do printf "%*d\n" $((i * 7 % 90 + 1)) $i; sleep 0.02; done'
   fault_options kill:0@event:300 kill:0@event:700
-  start bash -c "{ $feed; } | "'"$@"' _ "${causeway[@]}" run "${job_options[@]}" "${faults[@]}" -n 3 "$programs/stdin_ways"
+  start bash -c "{ $feed; } | "'"$@"' "$tmp/out" "${causeway[@]}" run "${job_options[@]}" "${faults[@]}" -n 3 "$programs/stdin_ways"
   finish_killed 2
-  expect_lines <(echo "$(($(bash -c "${feed//sleep/:}" | wc -c) - 6)) bytes, sum $(bash -c "${feed//sleep/:}" | sum_of)"
-    echo 'ok stdin_ways') "$tmp/out"
+  feed=$(bash -c "${feed//sleep/:}" "$tmp/out"; echo .)
+  feed=${feed#first$'\n'}
+  expect_lines <(printf 'first\n%d bytes, sum %s\nok stdin_ways\n' $((${#feed} - 1)) "$(sum_of "${feed%.}")") "$tmp/out"
 }
 
 # As stdin_ways adds them up, after the first line.
 sum_of() {
-  perl -0777 -e '$_ = <>; s/.*\n//; use integer; $s = 102; $s = $s * 31 + ord for split //; printf "%x", $s'
+  perl -e 'use integer; $s = 102; $s = $s * 31 + ord for split //, $ARGV[0]; printf "%x", $s' "$1"
 }
 
 # More than is kept of it.

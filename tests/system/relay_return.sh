@@ -280,8 +280,8 @@ ranks_end_while_it_is_away() {
 killed_after_the_ranks() {
   mkfifo "$work/pipe"
   : >"$tmp/events"
-  start bash -c 'exec "${@:2}" >"$1"' _ "$work/pipe" "${causeway[@]}" run --events "$tmp/events" -n 2 \
-    "$actor" init ring finalize 0:lines=1500,100
+  start bash -c 'exec "${@:2}" >"$1"' _ "$work/pipe" "${causeway[@]}" run --log-safety memory --events "$tmp/events" \
+    -n 2 "$actor" init ring finalize 0:lines=1500,100
   {
     await_event rank_ended 2
     relay=$(first_relay)
@@ -516,7 +516,7 @@ main() {
   lib_start
   t "--state-fd that is not open" refused_relay "descriptor '77': it is not open" --state-fd 77
   t "--disk-fd that is not a number" refused_relay "descriptor 'x'" --disk-fd x
-  t "in memory alone: the job ends" in_memory_alone
+  t "in memory alone: the job ends" in_memory_alone --channel off
   t "in memory alone, said so" in_memory_alone --log-safety memory
   t "in memory alone, one of several" one_of_them_in_memory
   t "started again" started_again
@@ -537,7 +537,7 @@ main() {
   t "the job ends while it is away" job_ends_while_it_is_away
   t "all ranks end while it is away" ranks_end_while_it_is_away
   t "killed when all ranks have ended" killed_after_the_ranks
-  t "the last message of a rank is unread" last_message_unread
+  t "the last message of a rank is unread" last_message_unread --channel off
   t "the last message of a rank is unread, without rings in memory" last_message_unread --rings off
   t "killed while a rank waits in MPI_Init" killed_in_init
   t "causeway run is killed while it is away" dispatcher_dies_while_it_is_away

@@ -212,7 +212,7 @@ TEST(channel_memory)
 {
     static const char *const without[] = {
         "--engine poll", "--rings off",       "--relay unix:/r",          "--relays 2",
-        "--host a,b",    "--log-disk 1G",     "--log-safety file",        "--no-ckpt",
+        "--host a,b",    "--log-disk 1G",     "--log-dir /tmp",           "--no-ckpt",
         "-n 129",        "--job-dir /tmp/no", "--relays 2 --relay-map 0", NULL};
 
     channel("", CHANNEL_ON);
@@ -222,7 +222,8 @@ TEST(channel_memory)
     channel("--channel on --engine poll --no-ckpt", CHANNEL_ON);
     for (int i = 0; without[i]; i++)
         channel(without[i], CHANNEL_OFF);
-    bad("run --channel on --log-safety file a", "--channel on");
+    channel("--log-safety file", CHANNEL_ON);
+    bad("run --channel on --log-dir /tmp a", "--channel on");
     bad("run --channel maybe a", "--channel");
 }
 

@@ -1,6 +1,6 @@
 /* Rank 0 looks for standard input in every way that a program has, without waiting for long, and
-   tells its neighbour what it found, until the input ends. It prints how many bytes there were,
-   and a sum of them. */
+   tells its neighbour what it found, until the input ends. It prints the first line, which stdio
+   takes with all that is there already; then how many bytes came after that, and a sum of them. */
 #define _GNU_SOURCE
 #include "tell.h"
 
@@ -109,8 +109,11 @@ static void start(void)
     char line[64];
 
     /* stdio takes more of it than a line, and keeps it */
-    if (check_rank == 0 && fgets(line, sizeof(line), stdin))
+    if (check_rank == 0 && fgets(line, sizeof(line), stdin)) {
         in.sum = (unsigned char)line[0];
+        printf("%s", line);
+        fflush(stdout);
+    }
     in.again = dup(STDIN_FILENO);
     in.set = epoll_create1(0);
     epoll_ctl(in.set, EPOLL_CTL_ADD, STDIN_FILENO, &event);
