@@ -38,6 +38,7 @@ struct blocks_head {
 struct rank_head {
     _Alignas(CW_CHANNEL_LINE) _Atomic uint32_t sleeps; /* 1: it is to be woken there */
     _Atomic uint32_t cpu;                              /* 1 + the processor; 0: not known */
+    _Atomic uint32_t came;                             /* 1: a process of it was here */
 };
 
 _Static_assert(HEAD == 40, "docs/protocol.md, Channel memory");
@@ -197,6 +198,11 @@ static void block_give(const struct cw_channel *channel, uint32_t number)
 static struct rank_head *rank_of(const struct cw_channel *channel, uint32_t rank)
 {
     return (struct rank_head *)(channel->memory + sizeof(struct blocks_head)) + rank;
+}
+
+bool cw_channel_come(const struct cw_channel *channel, uint32_t rank)
+{
+    return atomic_exchange_explicit(&rank_of(channel, rank)->came, 1, memory_order_relaxed);
 }
 
 static _Atomic uint32_t *sleeps_of(const struct cw_channel *channel, uint32_t rank)

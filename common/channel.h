@@ -104,6 +104,10 @@ struct cw_stream cw_channel_stream(const struct cw_channel *channel, uint32_t fr
 /* Of what a rank decides. */
 struct cw_stream cw_channel_decisions(const struct cw_channel *channel, uint32_t rank);
 
+/* A process of the rank is here. Returns whether one was before: else the memory is new, or another
+ * one than its predecessors had. */
+bool cw_channel_come(const struct cw_channel *channel, uint32_t rank);
+
 /* A rank is going to sleep until somebody has put something for it, or has taken something of its
  * own (cw_stream_wait); it looks once more after this. Returns the futex to sleep at, while it
  * is 1.

@@ -2,7 +2,7 @@
 
 #define FIXED offsetof(struct cw_setup, local_rank)
 
-_Static_assert(FIXED == 784, "it is sent as it stands");
+_Static_assert(FIXED == 1048, "it is sent as it stands");
 
 size_t cw_setup_put(uint8_t *to, const struct cw_setup *v)
 {
@@ -16,6 +16,24 @@ size_t cw_setup_put(uint8_t *to, const struct cw_setup *v)
     return w.used;
 }
 
+/* Whether the ranks that share its memory are some. */
+static bool shares_well(const struct cw_setup *v)
+{
+    bool own = false;
+
+    if (!(v->flags & CW_SETUP_CHANNEL))
+        return true;
+    if (v->channel_ranks > CW_CHANNEL_RANKS_MAX)
+        return false;
+    for (uint32_t i = 0; i < v->channel_ranks; i++) {
+        if (v->channel_rank[i] >= v->ranks ||
+            (i > 0 && v->channel_rank[i] <= v->channel_rank[i - 1]))
+            return false;
+        own |= v->channel_rank[i] == v->process.rank;
+    }
+    return own;
+}
+
 bool cw_setup_get(const uint8_t *from, size_t size, struct cw_setup *v)
 {
     struct cw_reader r = cw_reader(from, size);
@@ -26,7 +44,7 @@ bool cw_setup_get(const uint8_t *from, size_t size, struct cw_setup *v)
     return cw_reader_end(&r) && v->magic == CW_SETUP_MAGIC && v->version == CW_SETUP_VERSION &&
            v->early_size <= CW_EARLY_MAX && memchr(v->address, '\0', sizeof(v->address)) &&
            memchr(v->image_address, '\0', sizeof(v->image_address)) && v->process.rank < v->ranks &&
-           v->ranks <= CW_RANKS_MAX && v->resume_ms <= CW_RESUME_MAX_MS;
+           v->ranks <= CW_RANKS_MAX && v->resume_ms <= CW_RESUME_MAX_MS && shares_well(v);
 }
 
 static size_t put(uint8_t *to, uint64_t kind, const void *fixed, size_t fixed_size,

@@ -4,6 +4,7 @@
 #ifndef CW_SETUP_H
 #define CW_SETUP_H
 
+#include "common/channel.h"
 #include "common/frame.h"
 
 #define CW_SETUP_ENV "CAUSEWAY_FD"
@@ -16,13 +17,13 @@
 #define CW_SETUP_ADDRESS_MAX 300
 #define CW_EARLY_MAX                                                                               \
     (64u << 10) /* bytes of readings before MPI_Init; docs/protocol.md, "Readings" */
-#define CW_SETUP_MAX (1024u + CW_EARLY_MAX)
+#define CW_SETUP_MAX (1280u + CW_EARLY_MAX)
 #define CW_MARK_SIZE 16    /* bytes of a secret that marks a place in a rank's output */
 #define CW_PATH_TOLD 200   /* bytes of a file's path in a report: its end */
 #define CW_EXIT_DEVICE 113 /* exit code after a report RELAY_LOST or FATAL */
 
 #define CW_SETUP_MAGIC 0x50555357u /* "WSUP" */
-#define CW_SETUP_VERSION 13
+#define CW_SETUP_VERSION 14
 
 /* A process of a rank. */
 struct cw_process {
@@ -62,6 +63,9 @@ struct cw_setup {
     uint64_t output_inodes[2]; /* of the pipes that are stdout and stderr; 0: no pipe */
     uint64_t channel_bytes;    /* of the channel memory, with CW_SETUP_CHANNEL */
     uint64_t mailbox_bytes;    /* of messages that its rank has not received, likewise */
+    uint32_t channel_ranks; /* that share the memory, likewise; ascending, this one among them: */
+    uint16_t channel_rank[CW_CHANNEL_RANKS_MAX];
+    uint32_t reserved;
     /* For its environment, and no part of the datagram: its number among the ranks that were first
      * placed on the host where it was, and how many these are. In each incarnation the same. */
     uint32_t local_rank;
@@ -76,7 +80,8 @@ enum cw_setup_flag {
     CW_SETUP_CONTENTS_ALL = 4,
     CW_SETUP_CONTENTS_NONE = 8,
     CW_SETUP_CONTENTS_END = 16, /* other contents end the job */
-    CW_SETUP_CHANNEL = 32,      /* messages go through channel memory, without the relay */
+    CW_SETUP_CHANNEL = 32, /* the rank is its own mailbox, and exchanges messages with those that
+                              share its channel memory there */
 };
 
 /* Where a rank is in its output when an image is taken: written to each of stdout and stderr that

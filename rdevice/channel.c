@@ -51,11 +51,24 @@ static void open_streams(struct channel *c)
     }
 }
 
+/* The setup says who shares the memory; it stays where it is. */
+static void find_places(struct channel *c, const struct cw_setup *setup)
+{
+    size_t size = setup->ranks * sizeof(*c->places);
+
+    c->ranks = setup->channel_rank;
+    c->far = setup->channel_ranks < setup->ranks;
+    c->places = memset(arena_alloc(size), 0xff, size);
+    for (uint32_t place = 0; place < setup->channel_ranks; place++)
+        c->places[c->ranks[place]] = place;
+    c->rank = c->places[setup->process.rank];
+}
+
 void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox *inbox,
                   const struct request_table *requests)
 {
     const char *text = getenv(CW_CHANNEL_ENV);
-    uint32_t ranks = setup->ranks;
+    uint32_t ranks = setup->channel_ranks;
 
     *c = (struct channel){.on = setup->flags & CW_SETUP_CHANNEL,
                           .fd = text ? atoi(text) : -1,
@@ -63,7 +76,9 @@ void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox 
     if (!c->on)
         return;
     map_memory(c, ranks);
-    c->rank = c->waits_for = setup->process.rank;
+    find_places(c, setup);
+    c->came_before = cw_channel_come(&c->memory, c->rank);
+    c->waits_for = c->rank;
     c->keeps = c->others_keep = cw_channel_keeps(&c->memory) && !cw_channel_is_spent(&c->memory);
     c->decisions = cw_channel_decisions(&c->memory, c->rank);
     c->found = arena_alloc(ranks * sizeof(*c->found));
@@ -76,6 +91,7 @@ void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox 
         c->in[other] = cw_channel_stream(&c->memory, other, c->rank, c->keeps);
     open_streams(c);
     mailbox_begin(&c->mailbox, inbox, requests, ranks, setup->mailbox_bytes);
+    arrivals_begin(&c->arrivals, &c->mailbox);
 }
 
 void channel_open_again(struct channel *c)
@@ -85,9 +101,22 @@ void channel_open_again(struct channel *c)
     map_memory(c, c->memory.ranks);
     if (cw_channel_is_spent(&c->memory)) /* since the image was taken */
         c->keeps = c->others_keep = false;
+    c->came_before = cw_channel_come(&c->memory, c->rank);
     c->repeated = 0;
     c->waits_for = c->rank;
     open_streams(c);
+    arrivals_on_restore(&c->arrivals);
+}
+
+void channel_welcome(struct channel *c, const struct cw_welcome *welcome)
+{
+    if (!c->came_before && welcome->flags & CW_WELCOME_REPLAY)
+        fatal_exit(CW_REPORT_FATAL,
+                   "this rank cannot be started again: the channel memory of its host was lost, "
+                   "and with it the "
+                   "log of what its ranks did (--channel off keeps the logs at relays)");
+    c->told_before = welcome->acts;
+    c->missing = welcome->missing;
 }
 
 void channel_mark(struct channel *c, uint64_t polls)
@@ -136,9 +165,10 @@ struct cw_rank_stats channel_count(struct channel *c)
                                   .log_bytes = c->held_told};
 }
 
-__attribute__((noreturn, cold)) static void broken(uint32_t other, const char *what)
+__attribute__((noreturn, cold)) static void broken(const struct channel *c, uint32_t other,
+                                                   const char *what)
 {
-    fatal_exit(CW_REPORT_FATAL, "rank %u broke the channel memory: %s", other, what);
+    fatal_exit(CW_REPORT_FATAL, "rank %u broke the channel memory: %s", c->ranks[other], what);
 }
 
 /* --- sleeping ------------------------------------------------------------------------------------
@@ -225,6 +255,18 @@ void channel_note_send(struct channel *c, const struct cw_send *send)
          rest);
 }
 
+bool channel_tell(struct channel *c, uint64_t total, uint64_t *has)
+{
+    uint64_t number = ++c->told;
+
+    if (number > c->told_before)
+        return false;
+    *has = total;
+    if (number == c->told_before)
+        *has -= c->missing < total ? c->missing : total;
+    return true;
+}
+
 bool channel_next(struct channel *c, struct cw_piece *piece)
 {
     return cw_stream_next(&c->decisions, piece);
@@ -258,12 +300,17 @@ void channel_live(struct channel *c)
     cw_stream_find_end(&c->decisions);
 }
 
+uint32_t channel_count_sent(struct channel *c, uint32_t rank, uint64_t total)
+{
+    c->sent++;
+    c->sent_bytes += total;
+    return c->places[rank];
+}
+
 uint64_t channel_begin(struct channel *c, uint32_t to, uint64_t total)
 {
     uint64_t number = ++c->made[to].messages;
 
-    c->sent++;
-    c->sent_bytes += total;
     if (number < c->found[to].messages)
         return total;
     return number == c->found[to].messages && number > 0 ? c->found[to].bytes : UINT64_MAX;
@@ -297,7 +344,7 @@ int32_t channel_put(struct channel *c, uint32_t to, struct cw_piece *head, const
     int32_t room = cw_stream_room(stream, size);
 
     if (stream->broken)
-        broken(to, "it took what was not put");
+        broken(c, to, "it took what was not put");
     c->waits_for = room < 0 ? to : c->rank;
     if (room < 0)
         return -1;
@@ -315,6 +362,10 @@ static void tell_matched(struct channel *c)
     uint32_t left = 0;
 
     for (uint32_t i = 0; i < m->matched_count; i++) {
+        if (m->matched[i].far) {
+            m->matched[left++] = m->matched[i];
+            continue;
+        }
         struct cw_piece piece = {.type = CW_PIECE_SENT, .req = m->matched[i].req};
         struct cw_stream_sum *made = &c->made[m->matched[i].rank];
         uint32_t waits_for = c->waits_for;
@@ -332,8 +383,8 @@ static void tell_matched(struct channel *c)
     m->matched_count = left;
 }
 
-/* At most `most` pieces; returns how many. */
-static uint32_t read_pieces(struct channel *c, uint32_t other, uint32_t most)
+/* At most `most` pieces, `again` those that were taken before; returns how many. */
+static uint32_t read_pieces(struct channel *c, uint32_t other, uint32_t most, bool again)
 {
     struct cw_stream *stream = &c->in[other];
     struct cw_piece piece;
@@ -342,19 +393,19 @@ static uint32_t read_pieces(struct channel *c, uint32_t other, uint32_t most)
 
     c->holds[other] = false;
     while (count < most && cw_stream_next(stream, &piece)) {
-        c->holds[other] = !mailbox_takes(&c->mailbox, &piece);
+        c->holds[other] = !mailbox_takes(&c->mailbox, &piece) && !again;
         if (c->holds[other]) {
             c->held = other;
             break;
         }
         wrong = mailbox_piece(&c->mailbox, other, &piece, stream);
         if (wrong)
-            broken(other, wrong);
+            broken(c, other, wrong);
         cw_stream_take(stream, &piece);
         count++;
     }
     if (stream->broken)
-        broken(other, "a piece of a length or a type that there is not");
+        broken(c, other, "a piece of a length or a type that there is not");
     if (count > 0 && cw_stream_is_awaited(stream))
         wake(c, other);
     return count;
@@ -372,23 +423,53 @@ static bool read_one(struct channel *c, uint32_t other, uint64_t polls)
 
     if (c->keeps)
         channel_note_inputs(c, polls);
-    count = read_pieces(c, other, CHANNEL_PIECES_MAX);
+    count = read_pieces(c, other, CHANNEL_PIECES_MAX, false);
     if (count > 0)
         note_took(c, polls, other, count);
     return count > 0;
 }
 
-__attribute__((noreturn, cold)) static void all_wait(const struct channel *c)
+/* All that has come through the relay, or so much of it. */
+static void take_arrivals(struct channel *c, uint64_t count)
+{
+    const char *wrong = NULL;
+
+    while (count-- > 0 && !wrong)
+        wrong = arrivals_take(&c->arrivals);
+    if (wrong)
+        fatal_exit(CW_REPORT_FATAL, "the relay broke the protocol: %s", wrong);
+}
+
+static bool read_arrivals(struct channel *c, uint64_t polls)
+{
+    uint64_t count = arrivals_count(&c->arrivals);
+
+    if (count == 0)
+        return false;
+    if (c->keeps)
+        channel_note_inputs(c, polls);
+    take_arrivals(c, count);
+    note_took(c, polls, c->memory.ranks, (uint32_t)count);
+    return true;
+}
+
+/* Where there are ranks elsewhere, these may go on: then what is held back is taken all the same,
+ * as much again as there is room. */
+__attribute__((cold)) static void all_wait(struct channel *c)
 {
     struct cw_piece piece = {.total = 0};
 
     cw_stream_next(&c->in[c->held], &piece);
+    c->held_looks = 0;
+    if (c->far && mailbox_stretches(&c->mailbox, piece.total))
+        return;
     fatal_exit(CW_REPORT_FATAL,
                "messages of %llu bytes wait that rank %u has not received, one of %llu bytes from "
                "rank %u has no room beside them (%llu bytes, an equal part of --memory-max), and "
                "all other ranks wait: receive messages earlier, or raise --memory-max",
-               (unsigned long long)(c->mailbox.waiting_bytes + c->mailbox.active_bytes), c->rank,
-               (unsigned long long)piece.total, c->held, (unsigned long long)c->mailbox.room);
+               (unsigned long long)(c->mailbox.waiting_bytes + c->mailbox.active_bytes),
+               c->ranks[c->rank], (unsigned long long)piece.total, c->ranks[c->held],
+               (unsigned long long)c->mailbox.room);
 }
 
 /* Whoever slept is woken, and sleeps again before the next look, unless it goes on. */
@@ -427,6 +508,7 @@ bool channel_read(struct channel *c, uint64_t polls)
     for (uint32_t other = 0; other < c->memory.ranks; other++)
         if (cw_stream_readable(&c->in[other]))
             came |= read_one(c, other, polls);
+    came |= read_arrivals(c, polls);
     if (came)
         c->held_looks = 0;
     else if (c->holds[c->held])
@@ -435,12 +517,34 @@ bool channel_read(struct channel *c, uint64_t polls)
     return came;
 }
 
+bool channel_lacks(const struct channel *c, const struct cw_piece *piece)
+{
+    return piece->req == c->memory.ranks && arrivals_count(&c->arrivals) < piece->more;
+}
+
+bool channel_next_matched(struct channel *c, struct cw_forward_ref *of)
+{
+    struct mailbox *m = &c->mailbox;
+    uint32_t i = 0;
+
+    while (i < m->matched_count && !m->matched[i].far)
+        i++;
+    if (i == m->matched_count)
+        return false;
+    *of = (struct cw_forward_ref){.rank = m->matched[i].rank, .req = m->matched[i].req};
+    m->matched_count--;
+    memmove(&m->matched[i], &m->matched[i + 1], (m->matched_count - i) * sizeof(*m->matched));
+    return true;
+}
+
 void channel_repeat_took(struct channel *c, const struct cw_piece *piece)
 {
-    if (piece->req >= c->memory.ranks || read_pieces(c, piece->req, piece->more) != piece->more)
-        fatal_exit(CW_REPORT_FATAL,
-                   "the log in channel memory lacks what this rank had taken from rank %u",
-                   piece->req);
+    if (piece->req == c->memory.ranks)
+        take_arrivals(c, piece->more);
+    else if (piece->req > c->memory.ranks ||
+             read_pieces(c, piece->req, piece->more, true) != piece->more)
+        fatal_exit(CW_REPORT_FATAL, "the log in channel memory lacks what this rank had taken from "
+                                    "another one of its host");
     c->repeated += piece->more;
     if (c->mailbox.matched_count > 0)
         tell_matched(c);

@@ -5,8 +5,9 @@
 
 #include "common/frame.h"
 #include "common/setup.h"
-#include "rdevice/mailbox.h"
+#include "rdevice/arrivals.h"
 
+#define CHANNEL_FAR UINT32_MAX /* the place of a rank whose memory is another one */
 #define CHANNEL_PIECES_MAX 64u /* taken of one stream before the next is looked at */
 /* So often, that far apart: then nobody goes on unless this rank takes more than it has room for.
  */
@@ -15,11 +16,19 @@
 #define CHANNEL_ROOM_NS 10000000000ull /* that a send waits for images to make room for its log */
 
 struct channel {
-    bool on;          /* all messages of this rank go this way */
+    bool on;          /* messages between ranks that share the memory go this way */
+    bool far;         /* there are others, with whom messages go through the relay */
     bool keeps;       /* and what it needs to be started again stays there */
     bool others_keep; /* what others need, too, unless one of them is not started again either */
     struct cw_channel memory;
-    uint32_t rank;
+    uint32_t rank; /* the place of this rank in the memory: tables by sender or receiver ... */
+    const uint16_t *ranks;    /* ... are by places; of each place, the rank ... */
+    uint32_t *places;         /* ... and of each rank, its place, or CHANNEL_FAR */
+    struct arrivals arrivals; /* what comes through the relay */
+    uint64_t told; /* acts that the relay knows of: what goes through it, of all incarnations */
+    uint64_t told_before;  /* of those of earlier incarnations the relay has had so many ... */
+    uint64_t missing;      /* ... and of the last one, a message, all but so many bytes */
+    bool came_before;      /* a process of this rank has mapped this memory before */
     bool *holds;           /* by sender: its next message is not taken, see mailbox_takes */
     uint32_t held;         /* a sender of those, if there are any */
     uint32_t held_looks;   /* at which all other ranks slept, while messages were held back */
@@ -40,6 +49,12 @@ struct channel {
     int fd;
     struct mailbox mailbox;
 };
+
+/* Where this rank stands in the memory that it shares; CHANNEL_FAR: in another one. */
+static inline uint32_t channel_place(const struct channel *c, uint32_t rank)
+{
+    return c->places[rank];
+}
 
 /* Maps the memory that the setup speaks of, if it does. Ends the process when it cannot. */
 void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox *inbox,
@@ -67,7 +82,9 @@ void channel_note_send(struct channel *c, const struct cw_send *send);
 
 /* While the rank repeats. The next that its predecessors decided; false: nothing. */
 bool channel_next(struct channel *c, struct cw_piece *piece);
-/* Takes from a stream what was taken then. */
+/* Of what was taken then, through the relay, not all is here yet. */
+bool channel_lacks(const struct channel *c, const struct cw_piece *piece);
+/* Takes from a stream, or what came through the relay, what was taken then. */
 void channel_repeat_took(struct channel *c, const struct cw_piece *piece);
 /* It is repeated: what follows it is next. */
 void channel_repeated(struct channel *c, const struct cw_piece *piece);
@@ -77,9 +94,21 @@ const uint8_t *channel_noted_inputs(const struct channel *c);
 /* All is repeated: from now on is noted what this process decides. */
 void channel_live(struct channel *c);
 
-/* Counts one more message to rank `to`: how many of its `total` bytes were put before; UINT64_MAX:
- * none, and it was not begun. */
+/* A message goes to this rank: returns its place. */
+uint32_t channel_count_sent(struct channel *c, uint32_t rank, uint64_t total);
+/* Counts one more message to the rank at place `to`: how many of its `total` bytes were put before;
+ * UINT64_MAX: none, and it was not begun. */
 uint64_t channel_begin(struct channel *c, uint32_t to, uint64_t total);
+
+/* WELCOME said what the relay has had from earlier incarnations. Ends the process where they were
+ * there, and the memory is another one than theirs. */
+void channel_welcome(struct channel *c, const struct cw_welcome *welcome);
+/* Counts one more act that the relay is told, a message of `total` bytes or none: true when an
+ * earlier incarnation has told it, with *has the bytes of it that the relay has. */
+bool channel_tell(struct channel *c, uint64_t total, uint64_t *has);
+/* One more synchronous send that was matched, and is told through the relay; false: none. What it
+ * follows from is noted. */
+bool channel_next_matched(struct channel *c, struct cw_forward_ref *of);
 
 /* This rank is not started again: what it took and decided is not kept any more; and nobody is. */
 void channel_forget(struct channel *c);

@@ -64,11 +64,12 @@ static void report_ended(const struct checkpoint *c, const struct image_outcome 
 /* --- the moment ---------------------------------------------------------------------------------
  */
 
-/* What happens in channel memory is no event for the relay. */
+/* What happens in channel memory is no event, and no act, for the relay. */
 struct cw_point checkpoint_point(const struct exchange *x)
 {
     if (x->channel.on)
-        return (struct cw_point){.clock = x->cursor.polls};
+        return (struct cw_point){
+            .event = x->channel.arrivals.taken, .clock = x->cursor.polls, .acts = x->channel.told};
     return (struct cw_point){
         .event = inbox_last_taken(&x->inbox), .clock = x->cursor.polls, .acts = x->cursor.acts};
 }
@@ -77,6 +78,8 @@ struct cw_point checkpoint_point(const struct exchange *x)
 static void tell_relay(struct exchange *x, struct cw_point *point)
 {
     operation_inputs(x);
+    if (x->channel.on)
+        operation_arrivals_taken(x);
     exchange_make_room(x, CW_POINT_SIZE);
     *point = checkpoint_point(x);
     if (x->channel.on)

@@ -184,8 +184,11 @@ static void take_again(struct exchange *x)
     struct cursor_item taken = x->cursor.next;
 
     check_inputs(x);
+    while (x->channel.on && channel_lacks(&x->channel, &taken.noted))
+        exchange_take_frame(x);
     if (x->channel.on)
         channel_repeat_took(&x->channel, &taken.noted);
+    exchange_tell_matched(x);
     pass(x);
     while (!x->channel.on && x->inbox.event < taken.event)
         exchange_take_frame(x);

@@ -25,11 +25,13 @@ static void lose_log(struct exchange *x)
 }
 
 /* Its log is there, and not the relay's. */
-static void begin_channel(struct exchange *x)
+static void begin_channel(struct exchange *x, const struct cw_welcome *welcome)
 {
     struct cursor *c = &x->cursor;
 
     x->waiter.channel = &x->channel;
+    c->acts_made = 0; /* of its acts alone that the relay was told the relay knows */
+    channel_welcome(&x->channel, welcome);
     if (c->logged && !x->channel.keeps && c->incarnation > 1)
         fatal_exit(CW_REPORT_FATAL, "this rank cannot be started again: there was no room for its "
                                     "log in channel memory (--log-memory)");
@@ -46,7 +48,7 @@ void exchange_begin(struct exchange *x, const struct cw_setup *setup,
     wait_begin(&x->waiter, &x->session.wire, setup->ranks, setup->spin_ns);
     cursor_begin(&x->cursor, setup->process.incarnation, welcome);
     if (x->channel.on)
-        begin_channel(x);
+        begin_channel(x, welcome);
     contents_begin(&x->contents, setup->flags);
     if (!restored)
         inbox_begin(&x->inbox);
@@ -85,17 +87,32 @@ __attribute__((noreturn, cold)) static void broken(const struct exchange *x, con
 /* --- frames that come ---------------------------------------------------------------------------
  */
 
+/* The number of the last event that has come whole. */
+static void note_event(struct exchange *x)
+{
+    x->session.hello.event = x->channel.on ? x->channel.arrivals.event : x->inbox.event;
+}
+
 static void payload_came(struct exchange *x)
 {
-    inbox_payload_came(&x->inbox);
-    x->session.hello.event = x->inbox.event;
+    if (x->channel.on)
+        arrivals_payload_came(&x->channel.arrivals);
+    else
+        inbox_payload_came(&x->inbox);
+    note_event(x);
 }
 
 static void on_message(struct exchange *x, const struct session_frame *frame)
 {
     uint8_t *to;
-    const char *wrong = inbox_on_message(&x->inbox, &x->requests, frame->body, frame->more, &to);
+    const char *wrong;
 
+    if ((frame->type == CW_FRAME_ARRIVAL) != x->channel.on)
+        wrong = "a message for a mailbox of another kind";
+    else if (x->channel.on)
+        wrong = arrivals_on_message(&x->channel.arrivals, frame->body, frame->more, &to);
+    else
+        wrong = inbox_on_message(&x->inbox, &x->requests, frame->body, frame->more, &to);
     if (wrong)
         broken(x, wrong);
     x->session.sink = to;
@@ -106,11 +123,13 @@ static void on_message(struct exchange *x, const struct session_frame *frame)
 
 static void on_done(struct exchange *x, const struct session_frame *frame)
 {
-    const char *wrong = inbox_on_done(&x->inbox, &x->requests, frame->type, frame->body);
+    const char *wrong = x->channel.on
+                            ? arrivals_on_sent(&x->channel.arrivals, frame->body)
+                            : inbox_on_done(&x->inbox, &x->requests, frame->type, frame->body);
 
     if (wrong)
         broken(x, wrong);
-    x->session.hello.event = x->inbox.event;
+    note_event(x);
 }
 
 static void on_probed(struct exchange *x, const struct session_frame *frame)
@@ -165,6 +184,7 @@ static void dispatch(struct exchange *x, const struct session_frame *frame)
 {
     switch (frame->type) {
     case CW_FRAME_MESSAGE:
+    case CW_FRAME_ARRIVAL:
         on_message(x, frame);
         break;
     case CW_FRAME_SENT:
@@ -237,7 +257,9 @@ static void look_for_return(struct exchange *x)
     if (!x->session.returned)
         return;
     x->session.returned = false;
-    if (!x->channel.on) /* whose messages are no matter of the relay's */
+    if (x->channel.on)
+        arrivals_on_return(&x->channel.arrivals);
+    else
         inbox_on_return(&x->inbox, &x->requests);
     probes_on_return(&x->probes, x->session.received);
 }
@@ -253,15 +275,36 @@ static bool fill(struct exchange *x)
     return filled;
 }
 
-static bool read_relay(struct exchange *x)
+/* What is in the buffer; not all of it where much is here already that was not taken. Returns
+ * whether anything was. */
+static bool take_frames(struct exchange *x, bool all)
 {
-    bool more = true;
+    bool any = false;
 
-    if (!fill(x))
-        return false;
-    while (more)
-        more = x->session.sink_left ? take_payload(x) : take_frame(x);
+    while ((all || !arrivals_are_many(&x->channel.arrivals)) &&
+           (x->session.sink_left ? take_payload(x) : take_frame(x)))
+        any = true;
+    return any;
+}
+
+static bool read_relay(struct exchange *x, bool all)
+{
+    bool any = x->channel.far && take_frames(x, all); /* what was left there */
+
+    if ((!all && arrivals_are_many(&x->channel.arrivals)) || !fill(x))
+        return any;
+    take_frames(x, all);
     return true;
+}
+
+void exchange_tell_matched(struct exchange *x)
+{
+    struct cw_forward_ref of;
+    uint64_t has;
+
+    while (x->channel.on && channel_next_matched(&x->channel, &of))
+        if (!channel_tell(&x->channel, 0, &has))
+            cw_forward_ref_put(exchange_frame(x, CW_FRAME_MATCHED, CW_FORWARD_REF_SIZE), &of);
 }
 
 struct cw_rank_stats exchange_count(struct exchange *x)
@@ -292,24 +335,27 @@ void exchange_tell_counts(struct exchange *x)
  * dispatcher has images taken in time. */
 static bool read_channel(struct exchange *x)
 {
-    bool came = channel_read(&x->channel, x->cursor.polls);
     bool looks = ++x->reads % RELAY_EVERY == 0;
+    bool heard = x->channel.far && (looks || !x->came) && read_relay(x, false);
+    bool came = channel_read(&x->channel, x->cursor.polls);
 
+    x->came = came;
+    exchange_tell_matched(x);
     if ((came && channel_grew(&x->channel)) || (looks && cw_clock_ns() >= x->next_count_ns))
         exchange_tell_counts(x);
-    return (came && !looks) || read_relay(x) || came;
+    return heard || (came && !looks) || (!x->channel.far && read_relay(x, true)) || came;
 }
 
 bool exchange_poll(struct exchange *x)
 {
     if (x->channel.others_keep && cw_channel_is_spent(&x->channel.memory))
         lose_log(x);
-    return x->channel.on ? read_channel(x) : read_relay(x);
+    return x->channel.on ? read_channel(x) : read_relay(x, true);
 }
 
 bool exchange_read(struct exchange *x)
 {
-    return x->channel.on && !x->channel.keeps ? read_channel(x) : read_relay(x);
+    return x->channel.on && !x->channel.keeps ? read_channel(x) : read_relay(x, true);
 }
 
 void exchange_wait(struct exchange *x, uint64_t since_ns)
@@ -371,7 +417,7 @@ static void wait_for_room(struct exchange *x, uint64_t *since)
         *since = cw_clock_ns();
     if (full && !reads)
         session_forget(&x->session);
-    else if (!reads || !exchange_read(x))
+    else if (!reads || !read_relay(x, true)) /* nothing more is said amid what is being written */
         wait_wire(&x->waiter, reads, !full, *since);
 }
 

@@ -25,8 +25,9 @@ struct exchange {
     struct contents contents;
     struct channel channel; /* set up apart; the message that goes there: */
     struct cw_piece piece;
-    uint32_t to;
+    uint32_t to;                /* place of its receiver; CHANNEL_FAR: it goes through the relay */
     uint32_t reads;             /* of the channel */
+    bool came;                  /* the last one found something */
     uint64_t next_count_ns;     /* when the relay hears again what was counted */
     uint64_t skip;              /* bytes of the message at hand that the relay has already */
     bool farewell;              /* has come */
@@ -55,6 +56,9 @@ uint8_t *exchange_lazy_frame(struct exchange *x, uint8_t type, size_t size);
 struct cw_rank_stats exchange_count(struct exchange *x);
 void exchange_tell_counts(struct exchange *x);
 
+/* Queues MATCHED for the synchronous sends of ranks elsewhere that were matched, but for those that
+ * an earlier incarnation has told. */
+void exchange_tell_matched(struct exchange *x);
 /* Queues an ACK if one is owed. */
 void exchange_acknowledge(struct exchange *x);
 

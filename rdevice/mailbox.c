@@ -12,9 +12,10 @@ struct message {
     uint64_t tag;
     uint64_t total;
     uint64_t arrived;
-    uint64_t capacity;  /* of its receive, once it is matched */
-    uint64_t delivered; /* bytes that the receive has */
-    uint32_t src;
+    uint64_t capacity;   /* of its receive, once it is matched */
+    uint64_t delivered;  /* bytes that the receive has */
+    uint32_t src;        /* where it stands in channel memory; of one that is far, the rank */
+    bool far;            /* it came through the relay */
     uint32_t type;       /* enum cw_piece_type */
     uint32_t sender_req; /* of CW_PIECE_SYNC */
     uint32_t req;        /* of its receive, or the stream number of an active message */
@@ -129,7 +130,7 @@ static void note_matched(struct mailbox *m, const struct message *message)
     if (m->matched_count == m->matched_size)
         m->matched = grown(m->matched, &m->matched_size, sizeof(*m->matched));
     m->matched[m->matched_count++] =
-        (struct matched_send){.rank = message->src, .req = message->sender_req};
+        (struct matched_send){message->src, message->sender_req, message->far};
 }
 
 static void give_receive(struct mailbox *m, struct message *message, uint32_t req,
@@ -143,18 +144,24 @@ static void give_receive(struct mailbox *m, struct message *message, uint32_t re
     note_matched(m, message);
 }
 
+/* Where those that wait are counted. */
+static uint64_t *bytes_of(struct mailbox *m, const struct waiting_message *waiting)
+{
+    return waiting->message.far ? &m->far_bytes : &m->waiting_bytes;
+}
+
 /* One that waited has its receive: this rank's own, which the inbox takes. What is still to come
  * goes there straight. */
 static void receive_waiting(struct mailbox *m, struct waiting_message *from, uint32_t req,
                             uint64_t capacity)
 {
     struct message *message = &from->message;
-    struct mailbox_sender *sender = &m->senders[message->src];
+    struct mailbox_sender *sender = message->far ? NULL : &m->senders[message->src];
     size_t size = (size_t)message->arrived;
     const char *wrong;
     uint8_t *to;
 
-    if (sender->coming == message) {
+    if (sender && sender->coming == message) {
         sender->direct = *message;
         sender->coming = message = &sender->direct;
     }
@@ -165,7 +172,7 @@ static void receive_waiting(struct mailbox *m, struct waiting_message *from, uin
     if (size)
         cw_copy(to, from->bytes, size);
     inbox_payload_came(m->inbox);
-    m->waiting_bytes -= sizeof(*from) + from->message.total;
+    *bytes_of(m, from) -= sizeof(*from) + from->message.total;
     arena_free(from, sizeof(*from) + from->message.total);
 }
 
@@ -175,8 +182,9 @@ static void receive_waiting(struct mailbox *m, struct waiting_message *from, uin
 static bool has_room(const struct mailbox *m, uint64_t size)
 {
     uint64_t used = m->waiting_bytes + m->active_bytes;
+    uint64_t room = m->room + m->stretched;
 
-    return used <= m->room && size <= m->room - used;
+    return used <= room && size <= room - used;
 }
 
 bool mailbox_takes(struct mailbox *m, const struct cw_piece *piece)
@@ -186,6 +194,16 @@ bool mailbox_takes(struct mailbox *m, const struct cw_piece *piece)
     return piece->type > CW_PIECE_AM || piece->total > CW_MESSAGE_MAX ||
            has_room(m, sizeof(struct waiting_message) + piece->total) ||
            (piece->type != CW_PIECE_AM && match_find_posted(&m->index, piece->tag));
+}
+
+bool mailbox_stretches(struct mailbox *m, uint64_t total)
+{
+    uint64_t more = sizeof(struct waiting_message) + total;
+
+    if (total > CW_MESSAGE_MAX || m->stretched + more > m->room)
+        return false;
+    m->stretched += more;
+    return true;
 }
 
 static struct message *keep(struct mailbox *m, const struct message *message)
@@ -247,9 +265,9 @@ static const char *arrive(struct mailbox *m, struct message *message, const stru
     return NULL;
 }
 
-static const char *sent(struct mailbox *m, const struct cw_piece *piece)
+const char *mailbox_sent(struct mailbox *m, uint32_t req)
 {
-    const struct cw_done done = {.req = piece->req, .event = m->inbox->event + 1};
+    const struct cw_done done = {.req = req, .event = m->inbox->event + 1};
 
     return inbox_done(m->inbox, m->requests, CW_FRAME_SENT, &done);
 }
@@ -260,7 +278,7 @@ const char *mailbox_piece(struct mailbox *m, uint32_t src, const struct cw_piece
     struct message *message = m->senders[src].coming;
 
     if (piece->type == CW_PIECE_SENT)
-        return sent(m, piece);
+        return mailbox_sent(m, piece->req);
     if ((piece->type == CW_PIECE_MORE) != (message != NULL))
         return message ? "a message that begins amid another one"
                        : "more of a message that has not begun";
@@ -271,6 +289,69 @@ const char *mailbox_piece(struct mailbox *m, uint32_t src, const struct cw_piece
     if (!message)
         message = m->senders[src].coming = begin(m, src, piece);
     return arrive(m, message, piece, stream);
+}
+
+/* --- messages through the relay ------------------------------------------------------------------
+ */
+
+struct waiting_message *mailbox_make(struct mailbox *m, const struct cw_message *header,
+                                     uint64_t ahead)
+{
+    struct waiting_message *to;
+    uint64_t size = sizeof(*to) + header->total;
+    bool active = header->flags & CW_MESSAGE_ACTIVE;
+
+    if (!active && m->far_bytes + ahead + size > m->room &&
+        !match_find_posted(&m->index, header->tag))
+        fatal_exit(CW_REPORT_FATAL,
+                   "messages of %llu bytes from other hosts wait that this rank has not received, "
+                   "and one of %llu "
+                   "bytes from rank %u has no room beside them (%llu bytes, an equal part of "
+                   "--memory-max): receive messages earlier, or raise --memory-max",
+                   (unsigned long long)(m->far_bytes + ahead), (unsigned long long)header->total,
+                   header->req, (unsigned long long)m->room);
+    to = arena_alloc((size_t)size);
+    *to = (struct waiting_message){.waiting = {.tag = header->tag},
+                                   .message = {.tag = header->tag,
+                                               .total = header->total,
+                                               .arrived = header->total,
+                                               .src = header->req,
+                                               .far = true,
+                                               .type = active ? CW_PIECE_AM : CW_PIECE_TAG,
+                                               .sender_req = header->sync}};
+    if (header->flags & CW_MESSAGE_SYNC)
+        to->message.type = CW_PIECE_SYNC;
+    return to;
+}
+
+uint8_t *mailbox_bytes(struct waiting_message *message)
+{
+    return message->bytes;
+}
+
+void mailbox_drop(struct waiting_message *message)
+{
+
+    arena_free(message, sizeof(*message) + message->message.total);
+}
+
+void mailbox_take(struct mailbox *m, struct waiting_message *message)
+{
+    bool active = message->message.type == CW_PIECE_AM;
+    struct match_posted *posted =
+        active ? NULL : match_find_posted(&m->index, message->waiting.tag);
+
+    m->far_bytes += sizeof(*message) + message->message.total;
+    if (active) {
+        receive_waiting(m, message, m->streams++, UINT64_MAX);
+    } else if (posted) {
+        match_unpost(&m->index, posted);
+        receive_waiting(m, message, posted->req, posted->capacity);
+        arena_free(posted, sizeof(*posted));
+    } else {
+        m->unexpected++;
+        match_wait(&m->index, &message->waiting);
+    }
 }
 
 /* --- what the rank asks for ----------------------------------------------------------------------

@@ -20,6 +20,7 @@ struct waiting_message;
 struct matched_send {
     uint32_t rank;
     uint32_t req;
+    bool far; /* its message came through the relay, which tells it; else through channel memory */
 };
 
 struct mailbox {
@@ -29,13 +30,15 @@ struct mailbox {
     struct mailbox_sender *senders;     /* by rank */
     struct waiting_message **taken_out; /* by the number that a probe gave; NULL where free */
     uint32_t taken_out_size;
-    uint64_t room;                /* bytes of messages that came before their receives, at most */
-    uint64_t waiting_bytes;       /* of these, with their records */
-    uint64_t active_bytes;        /* of active messages since the inbox had none */
-    uint32_t streams;             /* active messages begun, for stream numbers */
-    uint64_t received;            /* messages that have their receive, or are active */
-    uint64_t received_bytes;      /* of these */
-    uint64_t unexpected;          /* messages that came before their receives */
+    uint64_t room;           /* bytes of messages that came before their receives, at most ... */
+    uint64_t stretched;      /* ... and what was added to that */
+    uint64_t waiting_bytes;  /* of these, with their records */
+    uint64_t far_bytes;      /* the same of messages that came through the relay */
+    uint64_t active_bytes;   /* of active messages since the inbox had none */
+    uint32_t streams;        /* active messages begun, for stream numbers */
+    uint64_t received;       /* messages that have their receive, or are active */
+    uint64_t received_bytes; /* of these */
+    uint64_t unexpected;     /* messages that came before their receives */
     struct matched_send *matched; /* at most one for each message that came */
     uint32_t matched_count;
     uint32_t matched_size;
@@ -49,11 +52,28 @@ void mailbox_begin(struct mailbox *m, struct inbox *inbox, const struct request_
  * where it is, until messages were received, or a receive waits for it. */
 bool mailbox_takes(struct mailbox *m, const struct cw_piece *piece);
 
+/* There is to be room for one of `total` bytes nevertheless; at most twice as much in all. False:
+ * it would be more. */
+bool mailbox_stretches(struct mailbox *m, uint64_t total);
+
 /* The next piece of the stream from rank `src`, which the caller takes then. */
 const char *mailbox_piece(struct mailbox *m, uint32_t src, const struct cw_piece *piece,
                           const struct cw_stream *stream);
 
-/* The rank's receives; a cancelled one completes as such, unless its message has come. */
+/* --- messages that come through the relay, and are taken when they are whole. Room for one, whose
+ * header this is, while `ahead` bytes of others are here and not taken. Ends the process where it
+ * would wait and there is no room for that. */
+struct waiting_message *mailbox_make(struct mailbox *m, const struct cw_message *header,
+                                     uint64_t ahead);
+/* Where its bytes go: room for all of them. */
+uint8_t *mailbox_bytes(struct waiting_message *message);
+/* It is there. Or it comes again. */
+void mailbox_take(struct mailbox *m, struct waiting_message *message);
+void mailbox_drop(struct waiting_message *message);
+/* A synchronous send of this rank was matched. */
+const char *mailbox_sent(struct mailbox *m, uint32_t req);
+
+/* --- The rank's receives; a cancelled one completes as such, unless its message has come. */
 void mailbox_recv(struct mailbox *m, const struct cw_recv *recv);
 void mailbox_mrecv(struct mailbox *m, const struct cw_mrecv *mrecv);
 void mailbox_cancel(struct mailbox *m, const struct cw_recv *cancel);

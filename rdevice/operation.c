@@ -22,6 +22,15 @@ void operation_inputs(struct exchange *x)
     inputs_written.used = 0;
 }
 
+void operation_arrivals_taken(struct exchange *x)
+{
+    const struct arrivals *a = &x->channel.arrivals;
+    const struct cw_taken taken = {.event = a->taken, .clock = x->cursor.polls};
+
+    if (a->taken > 0)
+        cw_taken_put(exchange_lazy_frame(x, CW_FRAME_TAKEN, CW_TAKEN_SIZE), &taken);
+}
+
 /* While room is made, more may happen: that is taken, too. */
 void operation_taken(struct exchange *x)
 {
@@ -206,10 +215,9 @@ static void begin_pieces(struct exchange *x, const struct operation_target *to, 
     uint64_t had;
 
     cursor_note_send(x, &send);
-    had = channel_begin(&x->channel, to->dst, total);
+    had = channel_begin(&x->channel, x->to, total);
     if (x->cursor.active && had != total)
         exchange_diverged(x, "the log lacks what it had sent to rank %u", to->dst);
-    x->to = to->dst;
     x->skip = had == UINT64_MAX ? 0 : had;
     x->piece = (struct cw_piece){.type = had == UINT64_MAX ? piece_types[to->kind] : CW_PIECE_MORE,
                                  .tag = to->tag,
@@ -224,6 +232,14 @@ static uint64_t hash_of(struct exchange *x, const struct operation_target *to,
     return x->cursor.logged ? contents_of(&x->contents, pieces, count, to->header) : 0;
 }
 
+/* It is noted before the relay hears of it; what an earlier incarnation has sent of it is in
+ * x->skip. */
+static bool told_before(struct exchange *x, const struct cw_send *send)
+{
+    cursor_note_send(x, send);
+    return channel_tell(&x->channel, send->total, &x->skip);
+}
+
 /* Queues the header of a message with its first bytes to follow, of `size` that are there, in the
  * buffer if they are few; or, when an earlier incarnation has sent it, notes in x->skip how much of
  * it the relay has. Returns false then. */
@@ -234,7 +250,7 @@ static bool put_send(struct exchange *x, const struct operation_target *to, uint
     size_t first = size < CW_FRAME_DATA_MAX ? size : CW_FRAME_DATA_MAX;
 
     x->skip = 0;
-    if (cursor_send(x, &send, &x->skip))
+    if (x->channel.on ? told_before(x, &send) : cursor_send(x, &send, &x->skip))
         return false;
     operation_inputs(x);
     exchange_make_room(x, CW_SEND_SIZE + (size <= OPERATION_COPY_MAX ? size : 0));
@@ -303,7 +319,8 @@ void operation_send(struct exchange *x, const struct operation_target *to, uint6
 
     if (total == 0)
         total = size;
-    if (x->channel.on) {
+    x->to = x->channel.on ? channel_count_sent(&x->channel, to->dst, total) : CHANNEL_FAR;
+    if (x->to != CHANNEL_FAR) {
         begin_pieces(x, to, total, contents);
         put_pieces(x, pieces, size);
     } else if (!put_send(x, to, total, contents, size)) {
@@ -322,7 +339,7 @@ void operation_send_more(struct exchange *x, const void *bytes, size_t size)
 
     if (x->cursor.logged)
         contents_more(&x->contents, bytes, size);
-    if (x->channel.on)
+    if (x->to != CHANNEL_FAR)
         put_pieces(x, &piece, size);
     else
         put_more(x, &piece, 1);

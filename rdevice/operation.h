@@ -40,6 +40,8 @@ struct cw_probed operation_probe(struct exchange *x, uint64_t tag, uint64_t mask
 /* Queues the inputs of the program since the last time. */
 void operation_inputs(struct exchange *x);
 
+/* With channel memory, before a POINT: what was taken of the relay by now. */
+void operation_arrivals_taken(struct exchange *x);
 /* Queues what must be logged before anything that follows: all that has happened is taken now. */
 void operation_taken(struct exchange *x);
 

@@ -14,7 +14,8 @@
 #include <poll.h>
 #include <sched.h>
 
-#define CHANNEL_BESIDE_MS 10 /* beside a descriptor: between two looks at the channel memory */
+#define FAR_LOOK_NS 1000000ull /* asleep at the channel memory: between two looks at the relay */
+#define CHANNEL_BESIDE_MS 10   /* beside a descriptor: between two looks at the channel memory */
 
 void wait_begin(struct waiter *w, struct cw_wire *wire, uint32_t ranks, uint64_t spin_ns)
 {
@@ -144,6 +145,8 @@ static void doze(struct waiter *w, bool in, bool out, uint64_t waited_ns)
     cpu_set_t here;
     bool bound = keep_core(w, &all, &here);
 
+    if (w->channel && w->channel->far && ns > FAR_LOOK_NS)
+        ns = FAR_LOOK_NS;
     if (w->channel)
         channel_sleep(w->channel, ns);
     else

@@ -243,23 +243,32 @@ int placement_make(struct placement *placement, const struct host_list *hosts, u
     return err->code;
 }
 
+uint32_t placement_host(const struct placement *placement, uint32_t rank)
+{
+    return placement->rank_slot ? placement->slot_host[placement->rank_slot[rank]] : 0;
+}
+
+uint32_t placement_together(const struct placement *placement, uint32_t rank, uint32_t ranks,
+                            uint16_t *to, uint32_t max)
+{
+    uint32_t host = placement_host(placement, rank);
+    uint32_t count = 0;
+
+    for (uint32_t other = 0; other < ranks; other++) {
+        if (placement_host(placement, other) != host)
+            continue;
+        if (count < max)
+            to[count] = (uint16_t)other;
+        count++;
+    }
+    return count;
+}
+
 void placement_local(const struct placement *placement, uint32_t rank, uint32_t ranks,
                      uint32_t *local_rank, uint32_t *local_ranks)
 {
-    uint32_t host;
-
-    *local_rank = rank;
-    *local_ranks = ranks;
-    if (!placement->rank_slot)
-        return;
-    host = placement->slot_host[placement->rank_slot[rank]];
-    *local_rank = *local_ranks = 0;
-    for (uint32_t other = 0; other < placement->ranks; other++) {
-        if (placement->slot_host[placement->rank_slot[other]] != host)
-            continue;
-        *local_rank += other < rank;
-        ++*local_ranks;
-    }
+    *local_rank = placement_together(placement, rank, rank, NULL, 0);
+    *local_ranks = placement_together(placement, rank, ranks, NULL, 0);
 }
 
 void placement_free(struct placement *placement)

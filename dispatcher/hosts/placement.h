@@ -39,6 +39,12 @@ int placement_make(struct placement *placement, const struct host_list *hosts, u
  * job without hosts, whose placement is empty, all `ranks` are on one. */
 void placement_local(const struct placement *placement, uint32_t rank, uint32_t ranks,
                      uint32_t *local_rank, uint32_t *local_ranks);
+/* The host where it is started first. */
+uint32_t placement_host(const struct placement *placement, uint32_t rank);
+/* Those ranks, with this one among them, ascending. Returns how many there are; at most `max` of
+ * them are written. */
+uint32_t placement_together(const struct placement *placement, uint32_t rank, uint32_t ranks,
+                            uint16_t *to, uint32_t max);
 void placement_free(struct placement *placement);
 
 #endif

@@ -393,10 +393,11 @@ static void choose_resume_timeout(struct run_options *o)
 /* Which option has no meaning with channel memory; NULL: none. */
 static const char *against_channel(const struct run_options *o)
 {
-    static const char *const against[] = {"host",     "hostfile", "job-dir",
-                                          "log-disk", "log-dir",  NULL};
+    static const char *const against[] = {"f", "job-dir", "log-disk", "log-dir", "spares", NULL};
 
-    return o->hosts.list.count || o->grid ? "host" : first_of(o, against);
+    if (o->hosts.relay_at == RELAY_AT_CLUSTER)
+        return "relay-at cluster";
+    return first_of(o, against);
 }
 
 /* Who chooses relays, or how ranks reach them, wants to see them at work; and without images a log
@@ -412,7 +413,8 @@ static bool channel_suits(const struct run_options *o)
     for (i = 0; i < sizeof(limits) / sizeof(*limits) && limit.rlim_cur == RLIM_INFINITY; i++)
         getrlimit(limits[i], &limit);
     return limit.rlim_cur == RLIM_INFINITY && !against_channel(o) && !first_of(o, chosen) &&
-           (o->no_log || !o->images.none) && o->ranks <= CW_CHANNEL_RANKS_MAX;
+           !o->hosts.list.count && (o->no_log || !o->images.none) &&
+           o->ranks <= CW_CHANNEL_RANKS_MAX;
 }
 
 static int check_channel(struct run_options *o, struct cw_err *err)
@@ -426,14 +428,14 @@ static int check_channel(struct run_options *o, struct cw_err *err)
     if (name)
         return cw_err_set(
             err, CW_EINVAL,
-            "--channel on: for ranks of this machine alone, with their log in memory; not "
-            "with --%s",
+            "--channel on: for ranks whose log is in the memory of their host, and lost with it; "
+            "not with --%s",
             name);
-    if (o->ranks > CW_CHANNEL_RANKS_MAX)
-        return cw_err_set(err, CW_EINVAL, "--channel on: for at most %u ranks",
+    if (o->ranks > CW_CHANNEL_RANKS_MAX && !o->hosts.list.count)
+        return cw_err_set(err, CW_EINVAL, "--channel on: for at most %u ranks of a host",
                           CW_CHANNEL_RANKS_MAX);
     /* what is left to the relay is little, and costs nothing in a file */
-    if (!given(o, "log-safety") && !o->no_log && o->resume_ms)
+    if (!given(o, "log-safety") && !o->no_log && o->resume_ms && !o->hosts.list.count)
         o->relay_settings.log_safety = RELAY_LOG_IN_FILE;
     return CW_OK;
 }

@@ -41,6 +41,18 @@ static void on_silent(void *ctx, uint32_t host, bool silent)
     tell(ctx, silent ? LIFE_SUSPECT : LIFE_BACK, host, NULL);
 }
 
+/* Ranks that were there cannot be started again anywhere. */
+static void lose_memory(struct host_news *n, uint32_t host)
+{
+    for (uint32_t rank = 0; rank < n->job->config.ranks; rank++)
+        if (n->job->slots.slot[n->job->rank[rank].slot].host == host)
+            job_rank_unlogged(n->job, rank,
+                              "its log was in the channel memory of its host, and is lost with it "
+                              "(--channel off keeps "
+                              "logs at relays)",
+                              now_of(n));
+}
+
 static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
 {
     struct host_news *n = ctx;
@@ -52,6 +64,8 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
         log_notice(&n->parts->log, "%s; it is lost", err->text);
     log_host(&n->parts->log, now_of(n), "host_lost", name_of(n, host), err->text);
     snprintf(text, sizeof(text), "was on host %s, which is lost", name_of(n, host));
+    if (n->parts->options->channel == CHANNEL_ON)
+        lose_memory(n, host);
     tell(n, LIFE_DEAD, host, text);
 }
 

@@ -85,15 +85,43 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     setup.flags |= contents_flags[parts->options->contents];
     if (parts->options->channel == CHANNEL_ON) {
         setup.flags |= CW_SETUP_CHANNEL;
+        setup.channel_ranks =
+            placement_together(&parts->layout.placement, order->process.rank, setup.ranks,
+                               setup.channel_rank, CW_CHANNEL_RANKS_MAX);
         setup.channel_bytes = cw_channel_bytes(
-            setup.ranks, parts->options->no_log
-                             ? 0
-                             : relay_settings_log_memory(&parts->options->relay_settings));
-        setup.mailbox_bytes = parts->options->relay_settings.memory_max / setup.ranks;
+            setup.channel_ranks, parts->options->no_log
+                                     ? 0
+                                     : relay_settings_log_memory(&parts->options->relay_settings));
+        setup.mailbox_bytes = parts->options->relay_settings.memory_max / setup.channel_ranks;
     }
     if (parts->options->contents_end)
         setup.flags |= CW_SETUP_CONTENTS_END;
     return setup;
+}
+
+/* Its memory is where it was placed first, and nowhere else. */
+static int check_memory(const struct starts *s, const struct job_order *order,
+                        const struct cw_setup *setup, struct cw_err *err)
+{
+    const struct parts *parts = s->parts;
+    uint32_t rank = order->process.rank;
+    uint32_t host = s->job->slots.slot[order->slot].host;
+    uint32_t first = placement_host(&parts->layout.placement, rank);
+
+    if (!(setup->flags & CW_SETUP_CHANNEL))
+        return CW_OK;
+    if (setup->channel_ranks > CW_CHANNEL_RANKS_MAX)
+        return cw_err_set(
+            err, CW_EINVAL,
+            "starting rank %u: %u ranks on its host, and --channel on is for at most %u", rank,
+            setup->channel_ranks, CW_CHANNEL_RANKS_MAX);
+    if (host == first)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL,
+                      "starting rank %u on host %s: what it did is in the channel memory of host "
+                      "%s (--channel off "
+                      "keeps it at relays)",
+                      rank, nodes_name(parts->nodes, host), nodes_name(parts->nodes, first));
 }
 
 static int launch(struct starts *s, const struct job_order *order, uint32_t image, int image_fd,
@@ -118,9 +146,11 @@ static int launch(struct starts *s, const struct job_order *order, uint32_t imag
         state_file_sync(parts->state);
     }
     setup = setup_of(s, order);
-    failed = remote_start(parts->remote, programs_of(&parts->programs, order->process.rank), &setup,
-                          s->job->slots.slot[order->slot].host,
-                          reads ? rank_input_end(parts->input) : -1, image_fd, err);
+    failed = check_memory(s, order, &setup, err);
+    if (!failed)
+        failed = remote_start(parts->remote, programs_of(&parts->programs, order->process.rank),
+                              &setup, s->job->slots.slot[order->slot].host,
+                              reads ? rank_input_end(parts->input) : -1, image_fd, err);
     sodium_memzero(setup.key, sizeof(setup.key));
     sodium_memzero(setup.image_key, sizeof(setup.image_key));
     if (!failed && reads)

@@ -40,6 +40,8 @@ void recv_taken(struct relay_conn *conn, const uint8_t *body)
     if (!log->kept)
         return;
     cw_taken_get(body, &taken);
+    if (mailbox->elsewhere && taken.event == log->taken)
+        return; /* an earlier incarnation said so */
     if (taken.event <= log->taken || taken.event > mailbox->event || taken.clock < log->clock) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "TAKEN frame that does not add up");
         return;

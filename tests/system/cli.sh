@@ -479,7 +479,8 @@ many_with_channel() {
 
 channel_refused() {
   run_expect 2 'not with --log-dir' "$causeway" run --channel on --log-dir "$work" true
-  run_expect 2 'not with --host' "$causeway" run --no-log --channel on --host a,b true
+  run_expect 2 'not with --spares' "$causeway" run --channel on --host a,b --spares 1 true
+  run_expect 2 'not with --relay-at cluster' "$causeway" run --channel on --host a,b --relay-at cluster true
   run_expect 2 'at most 128 ranks' "$causeway" run --no-log --channel on -n 129 true
 }
 

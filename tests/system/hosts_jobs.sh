@@ -81,6 +81,29 @@ restarted() {
   expect_solver 300 8000
 }
 
+# Ranks of a host share channel memory, and reach the others through the relays. One that crashes goes on from its
+# image, or from its beginning.
+with_channel() {
+  on_hosts "$three" --channel on "$@" -n 6 "$root/build/programs/storm"
+  expect_code 0
+  expect_out 'ok storm'
+  [[ $(event rank_down) = 2 ]] || wrong "there are $(event rank_down) events rank_down"
+  nothing_stays 1 2 3
+}
+
+# All of a rank's log is lost with the memory of its host, wherever there is a free slot.
+channel_lost() {
+  on node1:4,node2:2 --channel on --host-timeout 1s -n 4 --map-by node "$solver" 300 400000 1000
+  start "${job_command[@]}"
+  await_true "rank 3" event_is_there rank_up 3
+  host_kill 2
+  finish
+  host_start 2
+  expect_code 1
+  grep -q 'node2' "$tmp/err" || wrong "nobody names node2"
+  nothing_stays 1
+}
+
 # What a rank says of its image comes later than what the checkpoint server says of it.
 slow_node() {
   printf '%s\n' '#!/bin/bash' "exec $hosts_ssh \"\$@\" | perl -e 'while (sysread STDIN, \$_, 65536) {
@@ -453,6 +476,10 @@ t "umask" with_umask
 t "what ssh is configured to do at a login by hand" login_by_hand
 t "ranks that crash, a relay on each host" restarted
 t "ranks that crash, one relay" restarted --relay-at cluster
+t "ranks that crash, with channel memory" restarted --channel on
+t "ranks with channel memory that crash at their beginning" with_channel --no-ckpt --fault kill:1@event:40 --fault kill:4@event:90
+t "ranks with channel memory, on three hosts" solved --channel on
+t "a host with channel memory is lost" channel_lost
 t "what nodes say comes late" slow_node
 t "a checkpoint server on a host without ranks" server_on_a_host node3
 t "... which is lost" server_lost

@@ -392,6 +392,21 @@ TEST(local_ranks)
     CU_ASSERT_TRUE(rank == 3 && ranks == 5);
 }
 
+/* Who share channel memory. */
+TEST(ranks_together)
+{
+    static const struct placement none = {0};
+    uint16_t ranks[4] = {0};
+
+    CU_ASSERT_EQUAL(place("a:2\nb:3\nc:1", 6, 0, &by_node), CW_OK);
+    CU_ASSERT_EQUAL(placement_together(&placement, 4, 6, ranks, 4), 3);
+    CU_ASSERT_TRUE(ranks[0] == 1 && ranks[1] == 4 && ranks[2] == 5);
+    CU_ASSERT_EQUAL(placement_together(&placement, 5, 6, ranks, 1), 3);
+    CU_ASSERT_EQUAL(placement_host(&placement, 2), 2);
+    CU_ASSERT_EQUAL(placement_together(&none, 3, 4, ranks, 4), 4);
+    CU_ASSERT_TRUE(ranks[0] == 0 && ranks[3] == 3);
+}
+
 /* Two sites: a and b, and c and d. */
 static int place_by_site(const char *hosts, uint32_t ranks, struct placement_options options)
 {

@@ -1,8 +1,9 @@
-/* A rank that is its own mailbox: messages that come through channel memory before their receives
- * and after them, by MPI's rules, in as many pieces as the sender likes; and senders that write
- * what cannot be. */
+/* A rank that is its own mailbox: messages that come through channel memory, or from the relay,
+ * before their receives and after them, by MPI's rules, in as many pieces as the sender likes; and
+ * senders that write what cannot be. */
 #define arena_alloc mailbox_arena_alloc
 #define arena_free mailbox_arena_free
+#include "rdevice/arrivals.c"
 #include "rdevice/inbox.c"
 #include "rdevice/mailbox.c"
 #include "rdevice/request.c"
@@ -35,6 +36,7 @@ static struct cw_stream readers[RANKS];
 static struct request_table requests;
 static struct inbox inbox;
 static struct mailbox box;
+static struct arrivals from_relay;      /* from ranks with any number */
 static uint8_t buffers[OPEN_MAX][ROOM]; /* by the number of a request */
 static uint8_t payload[ROOM];           /* of whom it came and how large it is, at first */
 static uint64_t seed;
@@ -83,6 +85,7 @@ static void start(void)
     request_setup(&requests, 0, NULL);
     inbox_begin(&inbox);
     mailbox_begin(&box, &inbox, &requests, RANKS, UINT64_MAX);
+    arrivals_begin(&from_relay, &box);
     for (uint32_t i = 0; i < ROOM; i++)
         payload[i] = (uint8_t)(i * 7 + i / 251);
     seed = 1;
@@ -673,4 +676,127 @@ TEST(anything_at_all)
         forget_events();
     }
     CU_ASSERT_TRUE(inbox.event > STEPS / 100);
+}
+
+TEST(room_that_stretches)
+{
+    start();
+    box.room = 2 * RECORD + 5000;
+    CU_ASSERT_TRUE(mailbox_stretches(&box, 5001));
+    CU_ASSERT_TRUE(takes(CW_PIECE_TAG, 5, RECORD + 5001));
+    CU_ASSERT_FALSE(mailbox_stretches(&box, 5001));
+}
+
+/* --- from the relay ------------------------------------------------------------------------------
+ */
+
+/* The next frame of a message, of which `done` bytes came before. */
+static const char *arrive_from(uint32_t src, uint32_t kind, uint64_t tag, uint32_t total,
+                               uint32_t done, uint32_t size)
+{
+    struct cw_message header = {.req = src, .tag = tag, .total = total};
+    uint8_t body[CW_ARRIVAL_SIZE];
+    const char *wrong;
+    uint8_t *to;
+
+    header.sync = kind == CW_SEND_SYNC ? 55 : 0;
+    header.flags = CW_MESSAGE_UNMATCHED | (kind == CW_SEND_SYNC ? CW_MESSAGE_SYNC : 0) |
+                   (kind == CW_SEND_AM ? CW_MESSAGE_ACTIVE : 0);
+    header.flags |= done == 0 ? CW_MESSAGE_FIRST : 0;
+    if (done + size == total) {
+        header.flags |= CW_MESSAGE_LAST;
+        header.event = from_relay.event + 1;
+    }
+    cw_arrival_put(body, &header);
+    wrong = arrivals_on_message(&from_relay, body, size, &to);
+    if (wrong)
+        return wrong;
+    if (size)
+        memcpy(to, payload + done, size);
+    arrivals_payload_came(&from_relay);
+    return NULL;
+}
+
+static void arrives(uint32_t src, uint32_t kind, uint64_t tag, uint32_t total)
+{
+    CU_ASSERT_PTR_NULL(arrive_from(src, kind, tag, total, 0, total));
+}
+
+static void take_all(void)
+{
+    while (arrivals_count(&from_relay) > 0)
+        CU_ASSERT_PTR_NULL(arrivals_take(&from_relay));
+}
+
+/* Messages of both ways wait in the order in which they were taken. */
+TEST(beside_those_of_the_host)
+{
+    struct request *request;
+
+    start();
+    arrives(70000, CW_SEND_TAG, TAG(1, 7, 5), 3000);
+    send(0, TAG(1, 0, 5), 2000);
+    take_all();
+    came(receive(TAG(1, 0, 5), ANY_SOURCE, ROOM), TAG(1, 0, 5), 2000);
+    came(receive(TAG(1, 0, 5), ANY_SOURCE, 10), TAG(1, 7, 5), 3000);
+    request = receive(TAG(1, 0, 6), ANY_SOURCE, ROOM);
+    arrives(9, CW_SEND_TAG, TAG(1, 9, 6), 0);
+    nothing_came();
+    take_all();
+    came(request, TAG(1, 9, 6), 0);
+    CU_ASSERT_EQUAL(box.far_bytes + box.waiting_bytes + from_relay.bytes, 0);
+}
+
+TEST(arrivals_that_are_told)
+{
+    struct cw_probed probed;
+
+    start();
+    arrives(9, CW_SEND_SYNC, TAG(1, 9, 6), 100);
+    arrives(8, CW_SEND_SYNC, TAG(1, 8, 6), 100);
+    take_all();
+    CU_ASSERT_EQUAL(box.matched_count, 0);
+    probed = mailbox_probe(&box, TAG(1, 8, 6), EXACT, true);
+    came(receive_taken_out(probed.msg, ROOM), TAG(1, 8, 6), 100);
+    CU_ASSERT_TRUE(box.matched_count == 1 && box.matched[0].rank == 8 && box.matched[0].far &&
+                   box.matched[0].req == 55);
+}
+
+/* The relay is back: what was not whole begins anew. The process goes on from an image: so does
+ * what was not taken. */
+TEST(arrivals_that_come_again)
+{
+    start();
+    arrives(8, CW_SEND_TAG, 5, 3000);
+    take_all();
+    arrives(8, CW_SEND_TAG, 6, 300);
+    CU_ASSERT_PTR_NULL(arrive_from(9, CW_SEND_TAG, 7, 2000, 0, 1000));
+    CU_ASSERT_PTR_NULL(arrive_from(7, CW_SEND_AM, 7, 20, 0, 10));
+    CU_ASSERT_EQUAL(arrivals_count(&from_relay), 1);
+    arrivals_on_return(&from_relay);
+    CU_ASSERT_PTR_NULL(arrive_from(9, CW_SEND_TAG, 7, 2000, 0, 1000));
+    arrivals_on_restore(&from_relay);
+    CU_ASSERT_EQUAL(from_relay.event, 1);
+    arrives(8, CW_SEND_TAG, 6, 300);
+    arrives(9, CW_SEND_TAG, 7, 2000);
+    take_all();
+    came(receive(7, EXACT, ROOM), 7, 2000);
+    came(receive(6, EXACT, ROOM), 6, 300);
+    came(receive(5, EXACT, ROOM), 5, 3000);
+    CU_ASSERT_EQUAL(box.far_bytes + from_relay.bytes, 0);
+}
+
+TEST(arrivals_that_cannot_be)
+{
+    uint8_t done[CW_DONE_SIZE];
+
+    start();
+    CU_ASSERT_STRING_EQUAL(arrive_from(8, CW_SEND_TAG, 5, 3000, 1000, 1000),
+                           "more of a message that has not begun");
+    CU_ASSERT_PTR_NULL(arrive_from(8, CW_SEND_TAG, 5, 3000, 0, 1000));
+    CU_ASSERT_STRING_EQUAL(arrive_from(8, CW_SEND_TAG, 5, 4000, 1000, 2500),
+                           "ARRIVAL whose bytes do not add up");
+    cw_done_put(done, &(struct cw_done){.req = 1, .event = 1});
+    CU_ASSERT_PTR_NULL(arrivals_on_sent(&from_relay, done));
+    CU_ASSERT_PTR_NOT_NULL(arrivals_take(&from_relay)); /* there is no such send */
 }

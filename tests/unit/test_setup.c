@@ -44,6 +44,29 @@ TEST(round_trip)
     CU_ASSERT_EQUAL(memcmp(&v, &back, sizeof(v)), 0);
 }
 
+/* Of the ranks that share channel memory. */
+TEST(channel_ranks)
+{
+    static const struct {
+        uint16_t ranks[3];
+        uint32_t count;
+        bool good;
+    } tries[] = {{{1, 3, 4}, 3, true}, {{3}, 1, true},         {{1, 4}, 2, false},
+                 {{3, 1}, 2, false},   {{3, 3}, 2, false},     {{3, 5}, 2, false},
+                 {{0}, 0, false},      {{1, 2, 3}, 129, false}};
+    uint8_t bytes[CW_SETUP_MAX];
+    struct cw_setup back;
+
+    for (size_t i = 0; i < sizeof(tries) / sizeof(*tries); i++) {
+        struct cw_setup v = some_setup();
+
+        v.flags = CW_SETUP_CHANNEL;
+        v.channel_ranks = tries[i].count;
+        memcpy(v.channel_rank, tries[i].ranks, sizeof(tries[i].ranks));
+        CU_ASSERT_EQUAL(cw_setup_get(bytes, cw_setup_put(bytes, &v), &back), tries[i].good);
+    }
+}
+
 TEST(early_readings)
 {
     static uint8_t bytes[CW_SETUP_MAX + 1];
