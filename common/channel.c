@@ -39,6 +39,7 @@ struct rank_head {
     _Alignas(CW_CHANNEL_LINE) _Atomic uint32_t sleeps; /* 1: it is to be woken there */
     _Atomic uint32_t cpu;                              /* 1 + the processor; 0: not known */
     _Atomic uint32_t came;                             /* 1: a process of it was here */
+    _Atomic uint32_t bell;                             /* that wakes it; 0: the futex does */
 };
 
 _Static_assert(HEAD == 40, "docs/protocol.md, Channel memory");
@@ -240,6 +241,16 @@ bool cw_channel_wakes(const struct cw_channel *channel, uint32_t rank, _Atomic u
 {
     *futex = sleeps_of(channel, rank);
     return is_set(*futex);
+}
+
+void cw_channel_set_bell(const struct cw_channel *channel, uint32_t rank, uint32_t number)
+{
+    atomic_store_explicit(&rank_of(channel, rank)->bell, number, memory_order_relaxed);
+}
+
+uint32_t cw_channel_bell(const struct cw_channel *channel, uint32_t rank)
+{
+    return atomic_load_explicit(&rank_of(channel, rank)->bell, memory_order_relaxed);
 }
 
 void cw_channel_runs_on(const struct cw_channel *channel, uint32_t rank, int cpu)

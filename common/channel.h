@@ -118,6 +118,10 @@ void cw_channel_woke(const struct cw_channel *channel, uint32_t rank);
  * sleep; *futex is where. */
 bool cw_channel_wakes(const struct cw_channel *channel, uint32_t rank, _Atomic uint32_t **futex);
 
+/* How the rank is woken: by this number (rdevice/bell.h); 0: at its futex. */
+void cw_channel_set_bell(const struct cw_channel *channel, uint32_t rank, uint32_t number);
+uint32_t cw_channel_bell(const struct cw_channel *channel, uint32_t rank);
+
 /* The rank says on which processor it runs; and whether one of a lower number last said the same.
  */
 void cw_channel_runs_on(const struct cw_channel *channel, uint32_t rank, int cpu);

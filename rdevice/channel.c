@@ -64,6 +64,15 @@ static void find_places(struct channel *c, const struct cw_setup *setup)
     c->rank = c->places[setup->process.rank];
 }
 
+/* Before others can find that it sleeps. */
+static void open_bell(struct channel *c, const struct cw_setup *setup, int number)
+{
+    c->bell.fd = -1;
+    if (c->far)
+        bell_open(&c->bell, setup->job, setup->process.rank, setup->process.incarnation, number);
+    cw_channel_set_bell(&c->memory, c->rank, c->bell.fd < 0 ? 0 : setup->process.incarnation);
+}
+
 void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox *inbox,
                   const struct request_table *requests)
 {
@@ -77,6 +86,7 @@ void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox 
         return;
     map_memory(c, ranks);
     find_places(c, setup);
+    open_bell(c, setup, -1);
     c->came_before = cw_channel_come(&c->memory, c->rank);
     c->waits_for = c->rank;
     c->keeps = c->others_keep = cw_channel_keeps(&c->memory) && !cw_channel_is_spent(&c->memory);
@@ -94,11 +104,12 @@ void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox 
     arrivals_begin(&c->arrivals, &c->mailbox);
 }
 
-void channel_open_again(struct channel *c)
+void channel_open_again(struct channel *c, const struct cw_setup *setup)
 {
     if (!c->on)
         return;
     map_memory(c, c->memory.ranks);
+    open_bell(c, setup, c->bell.fd);
     if (cw_channel_is_spent(&c->memory)) /* since the image was taken */
         c->keeps = c->others_keep = false;
     c->came_before = cw_channel_come(&c->memory, c->rank);
@@ -178,10 +189,15 @@ __attribute__((noreturn, cold)) static void broken(const struct channel *c, uint
 static bool wake(struct channel *c, uint32_t other)
 {
     _Atomic uint32_t *futex;
+    uint32_t bell;
 
     if (!cw_channel_wakes(&c->memory, other, &futex))
         return false;
-    system_call(SYS_futex, futex, FUTEX_WAKE, 1);
+    bell = c->far && c->bell.fd >= 0 ? cw_channel_bell(&c->memory, other) : 0;
+    if (bell)
+        bell_ring(&c->bell, c->ranks[other], bell);
+    else
+        system_call(SYS_futex, futex, FUTEX_WAKE, 1);
     return true;
 }
 
@@ -200,18 +216,28 @@ static bool is_readable(const struct channel *c)
     return other < c->memory.ranks;
 }
 
+bool channel_goes_to_sleep(struct channel *c)
+{
+    c->sleeps = cw_channel_sleep(&c->memory, c->rank);
+    if (c->waits_for != c->rank)
+        cw_stream_wait(&c->out[c->waits_for]);
+    return !is_readable(c) && !has_room(c);
+}
+
+void channel_woke(struct channel *c)
+{
+    if (atomic_load_explicit(c->sleeps, memory_order_relaxed) == 0)
+        c->next_look_ns = cw_clock_ns() + CHANNEL_HELD_LOOK_NS; /* others look: one at a time */
+    cw_channel_woke(&c->memory, c->rank);
+}
+
 void channel_sleep(struct channel *c, uint64_t ns)
 {
     struct timespec t = {.tv_nsec = (long)ns};
-    _Atomic uint32_t *futex = cw_channel_sleep(&c->memory, c->rank);
 
-    if (c->waits_for != c->rank)
-        cw_stream_wait(&c->out[c->waits_for]);
-    if (!is_readable(c) && !has_room(c))
-        system_call(SYS_futex, futex, FUTEX_WAIT, 1, &t, NULL, 0);
-    if (atomic_load_explicit(futex, memory_order_relaxed) == 0)
-        c->next_look_ns = cw_clock_ns() + CHANNEL_HELD_LOOK_NS; /* others look: one at a time */
-    cw_channel_woke(&c->memory, c->rank);
+    if (channel_goes_to_sleep(c))
+        system_call(SYS_futex, c->sleeps, FUTEX_WAIT, 1, &t, NULL, 0);
+    channel_woke(c);
 }
 
 /* --- what this rank decides ----------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include "common/frame.h"
 #include "common/setup.h"
 #include "rdevice/arrivals.h"
+#include "rdevice/bell.h"
 
 #define CHANNEL_FAR UINT32_MAX /* the place of a rank whose memory is another one */
 #define CHANNEL_PIECES_MAX 64u /* taken of one stream before the next is looked at */
@@ -26,16 +27,17 @@ struct channel {
     uint32_t *places;         /* ... and of each rank, its place, or CHANNEL_FAR */
     struct arrivals arrivals; /* what comes through the relay */
     uint64_t told; /* acts that the relay knows of: what goes through it, of all incarnations */
-    uint64_t told_before;  /* of those of earlier incarnations the relay has had so many ... */
-    uint64_t missing;      /* ... and of the last one, a message, all but so many bytes */
-    bool came_before;      /* a process of this rank has mapped this memory before */
-    bool *holds;           /* by sender: its next message is not taken, see mailbox_takes */
-    uint32_t held;         /* a sender of those, if there are any */
-    uint32_t held_looks;   /* at which all other ranks slept, while messages were held back */
-    uint64_t next_look_ns; /* while they are */
-    uint32_t waits_for;    /* the rank in whose stream there is no room; the rank itself: none */
-    struct cw_stream *in;  /* by sender */
-    struct cw_stream *out; /* by receiver */
+    uint64_t told_before;     /* of those of earlier incarnations the relay has had so many ... */
+    uint64_t missing;         /* ... and of the last one, a message, all but so many bytes */
+    bool came_before;         /* a process of this rank has mapped this memory before */
+    bool *holds;              /* by sender: its next message is not taken, see mailbox_takes */
+    uint32_t held;            /* a sender of those, if there are any */
+    uint32_t held_looks;      /* at which all other ranks slept, while messages were held back */
+    uint64_t next_look_ns;    /* while they are */
+    _Atomic uint32_t *sleeps; /* in the memory: whether this rank does */
+    uint32_t waits_for;       /* the rank in whose stream there is no room; the rank itself: none */
+    struct cw_stream *in;     /* by sender */
+    struct cw_stream *out;    /* by receiver */
     struct cw_stream_sum *found; /* by receiver: what earlier incarnations had put */
     struct cw_stream_sum *made;  /* likewise: what this one has made, put by whomever */
     struct cw_stream decisions;  /* read while the rank repeats, then written */
@@ -47,6 +49,7 @@ struct channel {
     uint64_t sent_bytes;         /* ... and of these */
     bool imaged;                 /* images are taken, which make room */
     int fd;
+    struct bell bell; /* where there are ranks elsewhere */
     struct mailbox mailbox;
 };
 
@@ -60,7 +63,7 @@ static inline uint32_t channel_place(const struct channel *c, uint32_t rank)
 void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox *inbox,
                   const struct request_table *requests);
 /* The same in a process that goes on from an image: what was read by then stays read. */
-void channel_open_again(struct channel *c);
+void channel_open_again(struct channel *c, const struct cw_setup *setup);
 
 /* An image is taken at this poll clock; and it is safe: what came before is not needed any more. */
 void channel_mark(struct channel *c, uint64_t polls);
@@ -118,6 +121,11 @@ void channel_give_up(struct channel *c);
  * the first `skip`, as many as fit one piece. Returns how many; negative: there is no room. */
 int32_t channel_put(struct channel *c, uint32_t to, struct cw_piece *head, const struct iovec *from,
                     size_t skip, size_t size);
+
+/* This rank goes to sleep at its bell, and at its relay, until channel_woke(); at most as long as
+ * something comes, or there is room where it waits for that. False: that is so by now. */
+bool channel_goes_to_sleep(struct channel *c);
+void channel_woke(struct channel *c);
 
 /* This rank sleeps for at most `ns`, or until something comes, or there is room where it waits for
  * that. */

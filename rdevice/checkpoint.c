@@ -192,6 +192,8 @@ static struct image_setting setting_of(const struct checkpoint *c, const struct 
     if (x->channel.on) {
         setting.given[setting.given_count++] = x->channel.fd;
         leave_out(&setting, x->channel.memory.memory, x->channel.memory.size);
+        if (x->channel.bell.fd >= 0)
+            setting.closed[setting.closed_count++] = x->channel.bell.fd;
     }
     return setting;
 }

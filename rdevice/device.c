@@ -231,7 +231,7 @@ static void go_on_from_image(void)
                    before.process.rank);
     tell_remarks();
     session_forsake(&x->session);
-    channel_open_again(&x->channel);
+    channel_open_again(&x->channel, &device.setup);
     open_session(&point, &welcome);
     begin_exchange(&welcome, true);
     begin_checkpoints();

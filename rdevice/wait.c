@@ -135,9 +135,24 @@ static void doze_at_wire(struct waiter *w, bool in, bool out, uint64_t ns)
     cw_wire_woke(w->wire, readable);
 }
 
-/* For a bounded time: what the relay says to one who sleeps at the channel is found after that. The
- * affinity is a thread's, its children inherit it, and the program can ask for it: it is restored
- * at once. */
+/* Until the relay says something, or another rank of the host rings. */
+static void doze_at_both(struct waiter *w, bool in, bool out, uint64_t ns)
+{
+    struct timespec t = {.tv_nsec = (long)ns};
+    struct pollfd p[] = {{.fd = w->wire->fd, .events = cw_wire_sleep(w->wire, in, out)},
+                         {.fd = w->channel->bell.fd, .events = POLLIN}};
+
+    if (channel_goes_to_sleep(w->channel) && p[0].events)
+        NEXT(ppoll)(p, 2, &t, NULL);
+    channel_woke(w->channel);
+    if (p[1].revents)
+        bell_hear(&w->channel->bell);
+    cw_wire_woke(w->wire, p[0].revents != 0);
+}
+
+/* For a bounded time: what the relay says to one who sleeps at the channel alone is found after
+ * that. The affinity is a thread's, its children inherit it, and the program can ask for it: it is
+ * restored at once. */
 static void doze(struct waiter *w, bool in, bool out, uint64_t waited_ns)
 {
     uint64_t ns = wait_sleep_ns(waited_ns, w->threads);
@@ -145,10 +160,10 @@ static void doze(struct waiter *w, bool in, bool out, uint64_t waited_ns)
     cpu_set_t here;
     bool bound = keep_core(w, &all, &here);
 
-    if (w->channel && w->channel->far && ns > FAR_LOOK_NS)
-        ns = FAR_LOOK_NS;
-    if (w->channel)
-        channel_sleep(w->channel, ns);
+    if (w->channel && w->channel->bell.fd >= 0)
+        doze_at_both(w, in, out, ns);
+    else if (w->channel)
+        channel_sleep(w->channel, w->channel->far && ns > FAR_LOOK_NS ? FAR_LOOK_NS : ns);
     else
         doze_at_wire(w, in, out, ns);
     if (bound)
