@@ -27,12 +27,15 @@ struct cw_stream_head {
     struct block_note notes[2];                       /* of one writer after the other, by turns */
 };
 
+enum place { IN_MEMORY, IN_FILE, PLACES };
+
 /* At the start of the memory. */
 struct blocks_head {
-    _Alignas(CW_CHANNEL_LINE) _Atomic uint64_t free; /* 1 + the first free block, and a count of
-                                                        changes above 32 bits */
-    _Alignas(CW_CHANNEL_LINE) _Atomic uint32_t used; /* blocks that were ever taken */
-    _Atomic uint32_t spent;                          /* 1: nothing is kept any more */
+    _Alignas(CW_CHANNEL_LINE) _Atomic uint64_t free[PLACES]; /* 1 + the first free block, and a
+                                                                count of changes above 32 bits */
+    _Alignas(CW_CHANNEL_LINE) _Atomic uint32_t used[PLACES]; /* blocks that were ever taken */
+    _Atomic uint32_t spent;                                  /* 1: nothing is kept any more */
+    _Atomic uint32_t provided;                               /* blocks that the file has */
 };
 
 struct rank_head {
@@ -87,12 +90,41 @@ bool cw_channel_at(struct cw_channel *channel, void *memory, size_t size, uint32
                                    .ranks = ranks,
                                    .block_bytes = block,
                                    .blocks = (uint32_t)((size - heads_bytes(ranks)) / block)};
+    channel->in_memory = channel->blocks;
     return true;
 }
 
 static struct blocks_head *blocks_of(const struct cw_channel *channel)
 {
     return (struct blocks_head *)channel->memory;
+}
+
+uint64_t cw_channel_blocks_of(uint32_t ranks, uint64_t bytes)
+{
+    return bytes / block_bytes(ranks) * block_bytes(ranks);
+}
+
+void cw_channel_with_file(struct cw_channel *channel, uint64_t bytes)
+{
+    channel->in_memory = channel->blocks - (uint32_t)(bytes / channel->block_bytes);
+}
+
+uint64_t cw_channel_provided(const struct cw_channel *channel)
+{
+    return (uint64_t)channel->block_bytes *
+           atomic_load_explicit(&blocks_of(channel)->provided, memory_order_acquire);
+}
+
+void cw_channel_provide(const struct cw_channel *channel, uint64_t bytes)
+{
+    _Atomic uint32_t *provided = &blocks_of(channel)->provided;
+    uint32_t blocks = (uint32_t)(bytes / channel->block_bytes);
+    uint32_t before = atomic_load_explicit(provided, memory_order_relaxed);
+
+    while (before < blocks &&
+           !atomic_compare_exchange_weak_explicit(provided, &before, blocks, memory_order_release,
+                                                  memory_order_relaxed))
+        ;
 }
 
 bool cw_channel_keeps(const struct cw_channel *channel)
@@ -150,11 +182,10 @@ static _Atomic uint32_t *link_of(const struct cw_channel *channel, uint32_t numb
 }
 
 /* The one that was freed last: it is warm. A process that dies with it in hand takes it along. */
-static bool block_take(const struct cw_channel *channel, uint32_t *number)
+static bool take_free(const struct cw_channel *channel, enum place place, uint32_t *number)
 {
-    struct blocks_head *head = blocks_of(channel);
-    uint64_t free = atomic_load_explicit(&head->free, memory_order_acquire);
-    uint32_t used;
+    _Atomic uint64_t *list = &blocks_of(channel)->free[place];
+    uint64_t free = atomic_load_explicit(list, memory_order_acquire);
 
     while ((uint32_t)free) {
         uint32_t first = (uint32_t)free - 1;
@@ -164,32 +195,53 @@ static bool block_take(const struct cw_channel *channel, uint32_t *number)
             return false;
         next = atomic_load_explicit(link_of(channel, first), memory_order_relaxed);
         next |= ((free >> 32) + 1) << 32;
-        if (atomic_compare_exchange_weak_explicit(&head->free, &free, next, memory_order_acquire,
+        if (atomic_compare_exchange_weak_explicit(list, &free, next, memory_order_acquire,
                                                   memory_order_acquire)) {
             *number = first;
             return true;
         }
     }
-    used = atomic_load_explicit(&head->used, memory_order_relaxed);
-    while (used < channel->blocks)
-        if (atomic_compare_exchange_weak_explicit(&head->used, &used, used + 1,
+    return false;
+}
+
+static bool take_new(const struct cw_channel *channel, enum place place, uint32_t *number)
+{
+    struct blocks_head *head = blocks_of(channel);
+    uint32_t before = place == IN_FILE ? channel->in_memory : 0;
+    uint32_t most = channel->in_memory;
+    uint32_t used = atomic_load_explicit(&head->used[place], memory_order_relaxed);
+
+    if (place == IN_FILE)
+        most = atomic_load_explicit(&head->provided, memory_order_acquire);
+    while (used < most && before + used < channel->blocks)
+        if (atomic_compare_exchange_weak_explicit(&head->used[place], &used, used + 1,
                                                   memory_order_relaxed, memory_order_relaxed)) {
-            *number = used;
+            *number = before + used;
             return true;
         }
     return false;
 }
 
+static bool block_take(const struct cw_channel *channel, uint32_t *number)
+{
+    bool taken = false;
+
+    for (int place = IN_MEMORY; place < PLACES && !taken; place++)
+        taken = take_free(channel, place, number) || take_new(channel, place, number);
+    return taken;
+}
+
 static void block_give(const struct cw_channel *channel, uint32_t number)
 {
-    struct blocks_head *head = blocks_of(channel);
-    uint64_t free = atomic_load_explicit(&head->free, memory_order_relaxed);
+    enum place place = number < channel->in_memory ? IN_MEMORY : IN_FILE;
+    _Atomic uint64_t *list = &blocks_of(channel)->free[place];
+    uint64_t free = atomic_load_explicit(list, memory_order_relaxed);
     uint64_t now;
 
     do {
         atomic_store_explicit(link_of(channel, number), (uint32_t)free, memory_order_relaxed);
         now = (((free >> 32) + 1) << 32) | (number + 1);
-    } while (!atomic_compare_exchange_weak_explicit(&head->free, &free, now, memory_order_release,
+    } while (!atomic_compare_exchange_weak_explicit(list, &free, now, memory_order_release,
                                                     memory_order_relaxed));
 }
 

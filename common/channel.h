@@ -62,6 +62,8 @@ struct cw_channel {
     uint32_t ranks; /* at most CW_CHANNEL_RANKS_MAX */
     uint32_t block_bytes;
     uint32_t blocks;
+    uint32_t
+        in_memory; /* of these; those behind are in a file, and taken when there are no others */
 };
 
 /* What a writer has put into a stream, of all incarnations. */
@@ -91,6 +93,15 @@ struct cw_stream {
 size_t cw_channel_bytes(uint32_t ranks, uint64_t log_bytes);
 /* False: `size` is none that cw_channel_bytes gives. */
 bool cw_channel_at(struct cw_channel *channel, void *memory, size_t size, uint32_t ranks);
+
+/* The last `bytes` of the memory, whole blocks, are those of a file on a disk: they are used as far
+ * as the file has them, which somebody says who has seen to it. The first bytes that it is not
+ * known to have; and that it has what lies before `bytes`. */
+void cw_channel_with_file(struct cw_channel *channel, uint64_t bytes);
+uint64_t cw_channel_provided(const struct cw_channel *channel);
+void cw_channel_provide(const struct cw_channel *channel, uint64_t bytes);
+/* So many bytes, in whole blocks. */
+uint64_t cw_channel_blocks_of(uint32_t ranks, uint64_t bytes);
 
 /* Whether there is room for what is to be kept; and whether that was spent, which a rank says that
  * finds it so: nothing is kept any more. */

@@ -2,7 +2,7 @@
 
 #define FIXED offsetof(struct cw_setup, local_rank)
 
-_Static_assert(FIXED == 1048, "it is sent as it stands");
+_Static_assert(FIXED == 1056, "it is sent as it stands");
 
 size_t cw_setup_put(uint8_t *to, const struct cw_setup *v)
 {

@@ -23,7 +23,7 @@
 #define CW_EXIT_DEVICE 113 /* exit code after a report RELAY_LOST or FATAL */
 
 #define CW_SETUP_MAGIC 0x50555357u /* "WSUP" */
-#define CW_SETUP_VERSION 14
+#define CW_SETUP_VERSION 15
 
 /* A process of a rank. */
 struct cw_process {
@@ -62,6 +62,7 @@ struct cw_setup {
     uint64_t input_inode;      /* of the pipe that is stdin; 0: no pipe */
     uint64_t output_inodes[2]; /* of the pipes that are stdout and stderr; 0: no pipe */
     uint64_t channel_bytes;    /* of the channel memory, with CW_SETUP_CHANNEL */
+    uint64_t channel_disk;     /* at most, of a file behind it; likewise */
     uint64_t mailbox_bytes;    /* of messages that its rank has not received, likewise */
     uint32_t channel_ranks; /* that share the memory, likewise; ascending, this one among them: */
     uint16_t channel_rank[CW_CHANNEL_RANKS_MAX];

@@ -8,8 +8,8 @@
 
 /* The rings that the relay shares with us lie beside it. */
 #define ARENA_RINGS ((void *)0x550000000000)
-/* ... and the channel memory of the ranks of its host. */
-#define ARENA_CHANNEL ((void *)0x550800000000)
+/* The channel memory of the ranks of this host, with 31 TiB of room. */
+#define ARENA_CHANNEL ((void *)0x300000000000)
 
 /* Returns 0, or -1 with errno: there is no memory at that address. */
 int arena_init(void);

@@ -13,32 +13,75 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define TELLS_MAX (4u << 20) /* bytes by which the log grows before the relay is told ... */
-#define TELLS_SHARE 64u      /* ... or a rank's part of this part of the memory */
+#define TELLS_MAX (4u << 20)        /* bytes by which the log grows before the relay is told ... */
+#define PROVIDE_BYTES (64ull << 20) /* of the disk at a time */
+#define TELLS_SHARE 64u             /* ... or a rank's part of this part of the memory */
 
 _Static_assert(CW_READINGS_MAX <= CW_CHANNEL_NOTE_MAX, "inputs are noted at once");
 
-static void map_memory(struct channel *c, uint32_t ranks)
+/* All of what this descriptor has, `offset` bytes from where the memory is. Returns how much. */
+static size_t map(int fd, size_t offset, uint32_t ranks)
 {
     struct stat s;
     void *at;
 
-    if (c->fd < 0 || fstat(c->fd, &s) < 0 || s.st_size == 0)
+    if (fd < 0 || fstat(fd, &s) < 0 || s.st_size == 0)
         fatal_exit(CW_REPORT_FATAL,
                    "descriptor %d (" CW_CHANNEL_ENV ") is no channel memory of %u ranks: did the "
                    "program close it? --channel off does without",
-                   c->fd, ranks);
-    at = system_map((uintptr_t)ARENA_CHANNEL, (uint64_t)s.st_size, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_FIXED_NOREPLACE, c->fd, 0);
+                   fd, ranks);
+    at = system_map((uintptr_t)ARENA_CHANNEL + offset, (uint64_t)s.st_size, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
     if (system_failed(at))
         fatal_exit(CW_REPORT_FATAL,
                    "mapping the channel memory, %zu bytes: %s; --channel off does "
                    "without",
                    (size_t)s.st_size, strerror((int)-(intptr_t)at));
-    system_call(SYS_fcntl, c->fd, F_SETFD, FD_CLOEXEC);
-    if (!cw_channel_at(&c->memory, at, (size_t)s.st_size, ranks))
+    system_call(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+    return (size_t)s.st_size;
+}
+
+static void map_memory(struct channel *c, uint32_t ranks)
+{
+    size_t size = map(c->fd, 0, ranks);
+
+    c->file_size = c->file_fd >= 0 ? map(c->file_fd, size, ranks) : 0;
+    size += c->file_size;
+    if (!cw_channel_at(&c->memory, ARENA_CHANNEL, size, ranks))
         fatal_exit(CW_REPORT_FATAL, "channel memory of %zu bytes for %u ranks: that cannot be",
-                   (size_t)s.st_size, ranks);
+                   size, ranks);
+    cw_channel_with_file(&c->memory, c->file_size);
+}
+
+/* Whether there are blocks again: the file gets some more of the disk. That another rank does the
+ * same at the same time does no harm. */
+static bool provide(struct channel *c)
+{
+    uint64_t at = cw_channel_provided(&c->memory);
+    uint64_t size = c->file_size > at ? c->file_size - at : 0;
+
+    if (size > PROVIDE_BYTES)
+        size = PROVIDE_BYTES;
+    if (size == 0 || system_call(SYS_fallocate, c->file_fd, 0, at, size) < 0)
+        return false;
+    cw_channel_provide(&c->memory, at + size);
+    return true;
+}
+
+/* As cw_stream_room and cw_stream_fits. */
+static int32_t room_in(struct channel *c, struct cw_stream *stream, uint64_t wanted)
+{
+    int32_t room = cw_stream_room(stream, wanted);
+
+    if (room < 0 && stream->spent && provide(c))
+        room = cw_stream_room(stream, wanted);
+    return room;
+}
+
+static bool fits_in(struct channel *c, struct cw_stream *stream, uint32_t size)
+{
+    return cw_stream_fits(stream, size) ||
+           (stream->spent && provide(c) && cw_stream_fits(stream, size));
 }
 
 static void open_streams(struct channel *c)
@@ -77,10 +120,12 @@ void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox 
                   const struct request_table *requests)
 {
     const char *text = getenv(CW_CHANNEL_ENV);
+    const char *file = text ? strchr(text, ',') : NULL;
     uint32_t ranks = setup->channel_ranks;
 
     *c = (struct channel){.on = setup->flags & CW_SETUP_CHANNEL,
                           .fd = text ? atoi(text) : -1,
+                          .file_fd = file ? atoi(file + 1) : -1,
                           .imaged = setup->image_address[0]};
     if (!c->on)
         return;
@@ -250,7 +295,7 @@ static void note(struct channel *c, const struct cw_piece *piece, const void *by
 
     if (!c->keeps)
         return;
-    if (cw_stream_fits(&c->decisions, piece->size))
+    if (fits_in(c, &c->decisions, piece->size))
         cw_stream_put(&c->decisions, piece, &from, 0);
     else
         cw_channel_set_spent(&c->memory);
@@ -367,7 +412,7 @@ int32_t channel_put(struct channel *c, uint32_t to, struct cw_piece *head, const
                     size_t skip, size_t size)
 {
     struct cw_stream *stream = &c->out[to];
-    int32_t room = cw_stream_room(stream, size);
+    int32_t room = room_in(c, stream, size);
 
     if (stream->broken)
         broken(c, to, "it took what was not put");

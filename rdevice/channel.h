@@ -49,7 +49,9 @@ struct channel {
     uint64_t sent_bytes;         /* ... and of these */
     bool imaged;                 /* images are taken, which make room */
     int fd;
-    struct bell bell; /* where there are ranks elsewhere */
+    int file_fd;        /* of what lies behind the memory; -1: nothing does */
+    uint64_t file_size; /* of that */
+    struct bell bell;   /* where there are ranks elsewhere */
     struct mailbox mailbox;
 };
 

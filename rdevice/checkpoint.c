@@ -191,6 +191,8 @@ static struct image_setting setting_of(const struct checkpoint *c, const struct 
     leave_out(&setting, store_secret(), SECRET_PAGE);
     if (x->channel.on) {
         setting.given[setting.given_count++] = x->channel.fd;
+        if (x->channel.file_fd >= 0)
+            setting.given[setting.given_count++] = x->channel.file_fd;
         leave_out(&setting, x->channel.memory.memory, x->channel.memory.size);
         if (x->channel.bell.fd >= 0)
             setting.closed[setting.closed_count++] = x->channel.bell.fd;

@@ -1,5 +1,4 @@
 #include "dispatcher/node/process.h"
-#include "dispatcher/node/rank_child.h"
 #include "dispatcher/node/watcher.h"
 
 #include <errno.h>
@@ -200,14 +199,14 @@ static int fork_watcher(struct process *p, struct rank_child *child, struct cw_s
 }
 
 int process_start(struct process *p, struct cw_setup *setup, int stdin_fd, int image_fd,
-                  int channel_fd, struct cw_err *err)
+                  const struct channel_fds *channel, struct cw_err *err)
 {
     struct rank_child child = {0};
 
     p->rank = setup->process.rank;
     p->incarnation = setup->process.incarnation;
     err->code = CW_OK;
-    if (rank_child_prepare(&child, p->program, setup, image_fd, channel_fd) < 0)
+    if (rank_child_prepare(&child, p->program, setup, image_fd, channel) < 0)
         cw_err_set(err, CW_ESYS, "opening its descriptors: %s (raise 'ulimit -n'?)",
                    strerror(errno));
     child.stdin_fd = stdin_fd;

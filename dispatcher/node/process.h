@@ -4,6 +4,7 @@
 #define DISPATCHER_PROCESS_H
 
 #include "common/loop.h"
+#include "dispatcher/node/rank_child.h"
 #include "dispatcher/wire/node_frames.h"
 
 #include <sys/types.h>
@@ -47,10 +48,10 @@ void process_init(struct process *process);
 
 /* Starts it. `stdin_fd` is duplicated; -1: it reads nothing. `image_fd`: what it is to go on from
  * is read there (docs/image-format.md); duplicated, too; -1: it begins at its beginning.
- * `channel_fd`: its channel memory; duplicated; -1: it has none. The keys of the setup are wiped.
+ * `channel`: its channel memory; duplicated, too. The keys of the setup are wiped.
  * Errors: CW_ESYS, naming the rank and the program; nothing is told. */
 int process_start(struct process *process, struct cw_setup *setup, int stdin_fd, int image_fd,
-                  int channel_fd, struct cw_err *err);
+                  const struct channel_fds *channel, struct cw_err *err);
 
 /* For all processes of the rank. A second SIGKILL goes to its watcher, too. */
 void process_signal(struct process *process, int signal_number);

@@ -19,6 +19,7 @@
 #define NUMBERS_FROM 100
 #define IMAGE_AT 3 /* from there */
 #define CHANNEL_AT 4
+#define CHANNEL_FILE_AT 5
 #define DESCRIPTORS_MIN 32 /* a lower limit leaves a process no room */
 
 extern char **environ;
@@ -104,6 +105,12 @@ static bool set_preload(struct rank_child *child)
                    child->program->device_path, *rest ? ":" : "", rest);
 }
 
+/* The child's number for this descriptor; -1: it is none. */
+static int number_of(const struct rank_child *child, int fd, int at)
+{
+    return fd >= 0 ? child->base + at : -1;
+}
+
 /* Hydra, Slurm and others must not reach MPICH in the process: its PMI is ours. */
 static bool make_environment(struct rank_child *child, const struct cw_setup *setup)
 {
@@ -145,31 +152,35 @@ static bool make_environment(struct rank_child *child, const struct cw_setup *se
            set_own(child, "MPI_LOCALRANKID=%u", setup->local_rank) &&
            set_own(child, "MPI_LOCALNRANKS=%u", setup->local_ranks) &&
            set_own(child, CW_SETUP_ENV "=%d", child->base + 1) &&
-           (child->channel_fd < 0 ||
-            set_own(child, CW_CHANNEL_ENV "=%d", child->base + CHANNEL_AT)) &&
+           (child->channel.memory < 0 ||
+            set_own(child, CW_CHANNEL_ENV "=%d,%d",
+                    number_of(child, child->channel.memory, CHANNEL_AT),
+                    number_of(child, child->channel.file, CHANNEL_FILE_AT))) &&
            set_own(child, CW_INSIDE_ENV "=0") && set_preload(child);
 }
 
-/* causeway-restore IMAGE_FD CONTROL_FD PMI_FD CHANNEL_FD */
+/* causeway-restore IMAGE_FD CONTROL_FD PMI_FD CHANNEL_FD CHANNEL_FILE_FD */
 static void make_arguments(struct rank_child *child)
 {
-    const int fds[4] = {child->base + IMAGE_AT, child->base + 1, child->base,
-                        child->channel_fd >= 0 ? child->base + CHANNEL_AT : -1};
+    const int fds[] = {child->base + IMAGE_AT, child->base + 1, child->base,
+                       number_of(child, child->channel.memory, CHANNEL_AT),
+                       number_of(child, child->channel.file, CHANNEL_FILE_AT)};
 
     child->restore_argv[0] = (char *)child->program->restore_path;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         snprintf(child->numbers[i], sizeof(child->numbers[i]), "%d", fds[i]);
         child->restore_argv[i + 1] = child->numbers[i];
     }
 }
 
 int rank_child_prepare(struct rank_child *child, const struct launch_program *program,
-                       const struct cw_setup *setup, int image_fd, int channel_fd)
+                       const struct cw_setup *setup, int image_fd,
+                       const struct channel_fds *channel)
 {
     struct rlimit limit = {.rlim_cur = 2 * NUMBERS_FROM};
 
     *child = (struct rank_child){
-        .program = program, .stdin_fd = -1, .image_fd = image_fd, .channel_fd = channel_fd};
+        .program = program, .stdin_fd = -1, .image_fd = image_fd, .channel = *channel};
     getrlimit(RLIMIT_NOFILE, &limit);
     child->base = limit.rlim_cur < 2 * NUMBERS_FROM ? (int)limit.rlim_cur / 2 : NUMBERS_FROM;
     errno = EMFILE;
@@ -197,10 +208,19 @@ static void place(int fd, int number)
         _exit(126);
 }
 
-/* A duplicate above all numbers that are placed. */
+/* Nothing, where there is none. */
+static void place_if(int fd, int number)
+{
+    if (fd >= 0)
+        place(fd, number);
+    else
+        close(number);
+}
+
+/* A duplicate above all numbers that are placed; -1 where there is none. */
 static int move(const struct rank_child *child, int fd)
 {
-    return fcntl(fd, F_DUPFD_CLOEXEC, child->base + CHANNEL_AT + 1);
+    return fcntl(fd, F_DUPFD_CLOEXEC, child->base + CHANNEL_FILE_AT + 1);
 }
 
 /* Moved out of the way first, so that no placement overwrites what another one still needs. */
@@ -208,8 +228,9 @@ static void place_all(const struct rank_child *child)
 {
     int moved[RANK_CHILD_ENDS];
     int input = move(child, child->stdin_fd >= 0 ? child->stdin_fd : open("/dev/null", O_RDONLY));
-    int image = child->image_fd >= 0 ? move(child, child->image_fd) : -1;
-    int channel = child->channel_fd >= 0 ? move(child, child->channel_fd) : -1;
+    int image = move(child, child->image_fd);
+    int memory = move(child, child->channel.memory);
+    int file = move(child, child->channel.file);
 
     for (int i = 0; i < RANK_CHILD_ENDS; i++)
         moved[i] = move(child, child->ends[i]);
@@ -220,16 +241,11 @@ static void place_all(const struct rank_child *child)
     place(moved[LAUNCH_CONTROL], child->base + 1);
     place(moved[RANK_CHILD_STATUS], child->base + 2);
     fcntl(child->base + 2, F_SETFD, FD_CLOEXEC);
-    if (child->image_fd >= 0)
-        place(image, child->base + IMAGE_AT);
-    else
-        close(child->base + IMAGE_AT);
-    if (child->channel_fd >= 0)
-        place(channel, child->base + CHANNEL_AT);
-    else
-        close(child->base + CHANNEL_AT);
+    place_if(image, child->base + IMAGE_AT);
+    place_if(memory, child->base + CHANNEL_AT);
+    place_if(file, child->base + CHANNEL_FILE_AT);
     /* what a shell had open is not there in a later incarnation's number either */
-    closefrom(child->base + CHANNEL_AT + 1);
+    closefrom(child->base + CHANNEL_FILE_AT + 1);
     for (int fd = STDERR_FILENO + 1; fd < child->base; fd++)
         close(fd);
 }

@@ -15,25 +15,31 @@ struct rank_child_failure {
     int error; /* errno */
 };
 
+/* Of the channel memory, and of the file behind it; -1: there is none. */
+struct channel_fds {
+    int memory, file;
+};
+
 struct rank_child {
     const struct launch_program *program; /* borrowed */
     char **env;                           /* of the program; owned */
     char *own[12];                        /* of its settings, those that were made; owned */
     int own_count;
     int base; /* where the rank finds PMI; CONTROL, STATUS, the image and channel memory follow */
-    int ends[RANK_CHILD_ENDS]; /* the child's; borrowed */
-    int stdin_fd;              /* borrowed; -1: it reads nothing */
-    int image_fd;              /* borrowed; -1: it does not go on from an image */
-    int channel_fd;            /* borrowed; -1: it has no channel memory */
-    char numbers[4][16];       /* of the restorer's descriptors, ... */
-    char *restore_argv[6];     /* ... its arguments */
+    int ends[RANK_CHILD_ENDS];  /* the child's; borrowed */
+    int stdin_fd;               /* borrowed; -1: it reads nothing */
+    int image_fd;               /* borrowed; -1: it does not go on from an image */
+    struct channel_fds channel; /* borrowed */
+    char numbers[5][16];        /* of the restorer's descriptors, ... */
+    char *restore_argv[7];      /* ... its arguments */
 };
 
 /* Numbers of descriptors from the limit of open files, and the environment of rank
  * setup->process.rank. Returns 0, or -1 with errno set. `ends` and `stdin_fd` are set by the caller
  * afterwards. */
 int rank_child_prepare(struct rank_child *child, const struct launch_program *program,
-                       const struct cw_setup *setup, int image_fd, int channel_fd);
+                       const struct cw_setup *setup, int image_fd,
+                       const struct channel_fds *channel);
 void rank_child_forget(struct rank_child *child);
 
 /* In the rank's process; does not return. `ctx` is a struct rank_child. */

@@ -145,7 +145,8 @@ static const struct cw_option further_options[] = {
     {"no-log", .at = AT(no_log), .help = "no recovery: keep no log; a crash ends the job"},
     {"channel", .argument = "auto|off|on", CW_OPTION_WORD, AT(channel),
      .help = "ranks of this machine exchange messages through memory, without the relay between; "
-             "the log is there, too, within --log-memory (default auto: where that can be)"},
+             "the log is there, too, within --log-memory and --log-disk (default auto: where that "
+             "can be)"},
     {0}};
 
 static const struct cw_option env_options[] = {
@@ -393,16 +394,15 @@ static void choose_resume_timeout(struct run_options *o)
 /* Which option has no meaning with channel memory; NULL: none. */
 static const char *against_channel(const struct run_options *o)
 {
-    static const char *const against[] = {"f", "job-dir", "log-disk", "log-dir", "spares", NULL};
+    static const char *const against[] = {"f", "job-dir", "log-dir", "spares", NULL};
 
     if (o->hosts.relay_at == RELAY_AT_CLUSTER)
         return "relay-at cluster";
     return first_of(o, against);
 }
 
-/* Who chooses relays, or how ranks reach them, wants to see them at work; and without images a log
- * outgrows memory, where a relay has a disk. The memory is mapped whole, however little of it is
- * used: where that is limited, the relay does with less. */
+/* Who chooses relays, or how ranks reach them, wants to see them at work. The memory is mapped
+ * whole, however little of it is used: where that is limited, the relay does with less. */
 static bool channel_suits(const struct run_options *o)
 {
     static const char *const chosen[] = {"engine", "rings", "relay", "relays", "relay-map", NULL};
@@ -413,8 +413,7 @@ static bool channel_suits(const struct run_options *o)
     for (i = 0; i < sizeof(limits) / sizeof(*limits) && limit.rlim_cur == RLIM_INFINITY; i++)
         getrlimit(limits[i], &limit);
     return limit.rlim_cur == RLIM_INFINITY && !against_channel(o) && !first_of(o, chosen) &&
-           !o->hosts.list.count && (o->no_log || !o->images.none) &&
-           o->ranks <= CW_CHANNEL_RANKS_MAX;
+           !o->hosts.list.count && o->ranks <= CW_CHANNEL_RANKS_MAX;
 }
 
 static int check_channel(struct run_options *o, struct cw_err *err)

@@ -57,6 +57,23 @@ bool starts_take_early(struct starts *s, uint32_t rank, const struct cw_report *
 static const uint32_t contents_flags[] = {
     [CONTENTS_ALL] = CW_SETUP_CONTENTS_ALL, [CONTENTS_NONE] = CW_SETUP_CONTENTS_NONE};
 
+/* The node knows how much of a disk there is. */
+static void set_channel(struct cw_setup *setup, const struct parts *parts)
+{
+    const struct relay_settings *settings = &parts->options->relay_settings;
+    bool logs = !parts->options->no_log;
+    uint64_t disk = settings->log_disk == RELAY_LOG_DISK_SHARE ? UINT64_MAX : settings->log_disk;
+
+    setup->flags |= CW_SETUP_CHANNEL;
+    setup->channel_ranks =
+        placement_together(&parts->layout.placement, setup->process.rank, setup->ranks,
+                           setup->channel_rank, CW_CHANNEL_RANKS_MAX);
+    setup->channel_bytes =
+        cw_channel_bytes(setup->channel_ranks, logs ? relay_settings_log_memory(settings) : 0);
+    setup->channel_disk = logs ? disk : 0;
+    setup->mailbox_bytes = settings->memory_max / setup->channel_ranks;
+}
+
 static struct cw_setup setup_of(const struct starts *s, const struct job_order *order)
 {
     const struct parts *parts = s->parts;
@@ -83,17 +100,8 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     if (unrestartable_shares_files(s->unrestartable, order->process.rank))
         setup.flags |= CW_SETUP_SHARES_FILES;
     setup.flags |= contents_flags[parts->options->contents];
-    if (parts->options->channel == CHANNEL_ON) {
-        setup.flags |= CW_SETUP_CHANNEL;
-        setup.channel_ranks =
-            placement_together(&parts->layout.placement, order->process.rank, setup.ranks,
-                               setup.channel_rank, CW_CHANNEL_RANKS_MAX);
-        setup.channel_bytes = cw_channel_bytes(
-            setup.channel_ranks, parts->options->no_log
-                                     ? 0
-                                     : relay_settings_log_memory(&parts->options->relay_settings));
-        setup.mailbox_bytes = parts->options->relay_settings.memory_max / setup.channel_ranks;
-    }
+    if (parts->options->channel == CHANNEL_ON)
+        set_channel(&setup, parts);
     if (parts->options->contents_end)
         setup.flags |= CW_SETUP_CONTENTS_END;
     return setup;

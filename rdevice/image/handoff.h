@@ -13,8 +13,7 @@
 
 struct handoff {
     uint64_t magic;
-    int32_t control_fd, pmi_fd, channel_fd; /* -1: none */
-    int32_t reserved;
+    int32_t control_fd, pmi_fd, channel_fd, channel_file_fd; /* -1: none */
 };
 
 #endif

@@ -36,7 +36,7 @@ static int check_setting(const struct image_order *order, const struct image_set
 {
     if (state.on_its_way)
         return cw_err_set(err, CW_EBUSY, "image %u is still on its way", state.number);
-    if (order->number == 0 || order->rank >= order->ranks || setting->given_count > 3 ||
+    if (order->number == 0 || order->rank >= order->ranks || setting->given_count > 4 ||
         setting->closed_count > IMAGE_GIVEN_MAX || setting->left_out_count > IMAGE_LEFT_OUT_MAX)
         return cw_err_set(err, CW_EINVAL, "an image with wrong parameters was asked for");
     return 0;
@@ -114,7 +114,8 @@ static void __attribute__((noreturn)) give_up(const struct cw_err *err)
 static void go_on(const struct image_order *order, const struct image_setting *setting)
 {
     const char *remark = gather_restore_thread();
-    const int given[] = {state.handoff.control_fd, state.handoff.pmi_fd, state.handoff.channel_fd};
+    const int given[] = {state.handoff.control_fd, state.handoff.pmi_fd, state.handoff.channel_fd,
+                         state.handoff.channel_file_fd};
     struct cw_err err = {0};
     bool cut = setting->cut_appended;
 

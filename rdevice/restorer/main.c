@@ -40,14 +40,16 @@ void restorer_main(long *arguments)
 
     system_call(SYS_arch_prctl, 0x1002 /* ARCH_SET_FS */, tls);
     system_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
-    if (arguments[0] != 5)
-        report_end("usage: causeway-restore IMAGE_FD CONTROL_FD PMI_FD CHANNEL_FD");
+    if (arguments[0] != 6)
+        report_end("usage: causeway-restore IMAGE_FD CONTROL_FD PMI_FD CHANNEL_FD CHANNEL_FILE_FD");
     image = descriptor(argv[1]);
     handoff.control_fd = descriptor(argv[2]);
     handoff.pmi_fd = descriptor(argv[3]);
     handoff.channel_fd = descriptor(argv[4]);
+    handoff.channel_file_fd = descriptor(argv[5]);
     report_to(handoff.control_fd);
-    if (image < 0 || handoff.control_fd < -1 || handoff.pmi_fd < -1 || handoff.channel_fd < -1)
+    if (image < 0 || handoff.control_fd < -1 || handoff.pmi_fd < -1 || handoff.channel_fd < -1 ||
+        handoff.channel_file_fd < -1)
         report_end("causeway-restore was started with wrong descriptors");
     input_open(image);
     header = input_header();

@@ -58,7 +58,8 @@ void recv_unlogged(struct relay_conn *conn, const uint8_t *body)
         [CW_UNLOGGED_READINGS] = "it asked for the time too often before MPI_Init",
         [CW_UNLOGGED_ADDRESSES] = "its memory would lie elsewhere: personality(ADDR_NO_RANDOMIZE) "
                                   "is not allowed here (causeway doctor)",
-        [CW_UNLOGGED_MEMORY] = "there is no room for its log in channel memory (--log-memory)",
+        [CW_UNLOGGED_MEMORY] =
+            "there is no room for its log in channel memory (--log-memory, --log-disk)",
     };
     uint32_t why = cw_word_get(body);
 

@@ -463,10 +463,18 @@ channel_logs() {
   run "$causeway" run --channel on --no-ckpt --fault kill:1@event:500 -n 2 "$actor" init ring=1000 finalize
   expect_code 0
   expect_err_like 'rank 1 is back: it repeated [1-9]'
-  run "$causeway" run --channel on --no-ckpt --log-memory 1000 -n 2 "$actor" init ring=100 finalize
+  run "$causeway" run --channel on --no-ckpt --log-memory 1000 --log-disk 0 -n 2 "$actor" init ring=100 finalize
   expect_code 0
   expect_err_like "rank 1 $lost"
-  run "$causeway" run --channel on --no-ckpt --log-memory 1000000 -n 4 "$programs/token_ring" 200 20000
+  run "$causeway" run --channel on --no-ckpt --log-memory 1000000 --log-disk 0 -n 4 "$programs/token_ring" 200 20000
+  expect_code 0
+  expect_err_like "rank 0 $lost"
+  # what memory does not hold is in a file, up to its bound
+  run "$causeway" run --channel on --no-ckpt --log-memory 1000000 --fault kill:1@event:150 -n 4 "$programs/token_ring" 200 20000
+  expect_code 0
+  expect_err_like 'rank 1 is back: it repeated [1-9]'
+  ! grep -q "$lost" "$tmp/err" || wrong "expected its log in a file"
+  run "$causeway" run --channel on --no-ckpt --log-memory 1000 --log-disk 1000000 -n 4 "$programs/token_ring" 200 20000
   expect_code 0
   expect_err_like "rank 0 $lost"
 }

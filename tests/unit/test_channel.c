@@ -307,6 +307,43 @@ TEST(a_log_without_blocks_is_spent)
 }
 
 /* Several streams share the blocks; none is lost, none is used twice. */
+/* How many blocks the writer fills until there is none; each piece fills most of one. */
+static uint32_t fill_blocks(void)
+{
+    uint64_t before = writer.at / channel.block_bytes;
+
+    while (put_one(CW_CHANNEL_PIECE_MAX))
+        ;
+    CU_ASSERT_TRUE(writer.spent);
+    return (uint32_t)(writer.at / channel.block_bytes - before);
+}
+
+/* Blocks of the file are there once it has them; those of the memory come first, again and again.
+ */
+TEST(a_file_behind_the_memory)
+{
+    const uint64_t block = CW_CHANNEL_BLOCK_MAX;
+    const uint32_t in_memory = 2 * 2 * CW_CHANNEL_AHEAD + 8;
+
+    start_with(2, 20 * block);
+    cw_channel_with_file(&channel, cw_channel_blocks_of(2, 12 * block + 5));
+    CU_ASSERT_EQUAL(channel.in_memory, in_memory);
+    CU_ASSERT_EQUAL(fill_blocks() + 1, in_memory);
+    CU_ASSERT_EQUAL(cw_channel_provided(&channel), 0);
+    cw_channel_provide(&channel, 4 * block);
+    cw_channel_provide(&channel, 3 * block); /* by one who was late */
+    CU_ASSERT_EQUAL(cw_channel_provided(&channel), 4 * block);
+    CU_ASSERT_EQUAL(fill_blocks(), 4);
+    while (take_one())
+        ;
+    CU_ASSERT_EQUAL(taken, put);
+    cw_stream_free(&reader, reader.at); /* all but the last two */
+    CU_ASSERT_EQUAL(fill_blocks(), in_memory + 2);
+    cw_channel_provide(&channel, 100 * block); /* no more than there is */
+    CU_ASSERT_EQUAL(fill_blocks(), 8);
+    finish();
+}
+
 TEST(blocks_go_from_stream_to_stream)
 {
     struct cw_stream writers[4];

@@ -124,7 +124,8 @@ static void start_of(int image_fd, uint64_t alive_period_ns)
     process.events = &events;
     process.program = &program;
     process.alive_period_ns = alive_period_ns;
-    CU_ASSERT_EQUAL_FATAL(process_start(&process, &setup, -1, image_fd, -1, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(
+        process_start(&process, &setup, -1, image_fd, &(struct channel_fds){-1, -1}, &err), CW_OK);
     CU_ASSERT_EQUAL(memcmp(setup.key, zeros, sizeof(zeros)), 0);
     CU_ASSERT_EQUAL(memcmp(setup.image_key, zeros, sizeof(zeros)), 0);
     until_ns = cw_clock_ns() + WAIT_NS;

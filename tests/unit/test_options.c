@@ -210,14 +210,20 @@ static void channel(const char *options, enum channel_use use)
 
 TEST(channel_memory)
 {
-    static const char *const without[] = {
-        "--engine poll", "--rings off",       "--relay unix:/r",          "--relays 2",
-        "--host a,b",    "--log-disk 1G",     "--log-dir /tmp",           "--no-ckpt",
-        "-n 129",        "--job-dir /tmp/no", "--relays 2 --relay-map 0", NULL};
+    static const char *const without[] = {"--engine poll",
+                                          "--rings off",
+                                          "--relay unix:/r",
+                                          "--relays 2",
+                                          "--relays 2 --relay-map 0",
+                                          "--host a,b",
+                                          "--log-dir /tmp",
+                                          "--job-dir /tmp/no",
+                                          "-n 129",
+                                          NULL};
 
     channel("", CHANNEL_ON);
-    channel("-n 128 --log-memory 1G", CHANNEL_ON);
-    channel("--no-log --no-ckpt", CHANNEL_ON);
+    channel("-n 128 --log-memory 1G --log-disk 1G --no-ckpt", CHANNEL_ON);
+    channel("--no-log", CHANNEL_ON);
     channel("--channel off", CHANNEL_OFF);
     channel("--channel on --engine poll --no-ckpt", CHANNEL_ON);
     for (int i = 0; without[i]; i++)
