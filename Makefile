@@ -136,7 +136,8 @@ $(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
 	@$(CC) -static -no-pie -nostdlib -Wl,--no-relax,--gc-sections,-z,noexecstack,-z,norelro,--build-id=none \
 		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
 
-$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/bell.c rdevice/contents.c rdevice/frames.c rdevice/session.c rdevice/shift.c rdevice/wait_policy.c rdevice/collectives/plan.c \
+$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) \
+		$(addprefix rdevice/,bell.c contents.c frames.c session.c shift.c tally.c wait_policy.c collectives/plan.c) \
 		$(addprefix rdevice/image/,interrupted.c maps_line.c probe.c seen.c stream.c) \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)) $(TUNNELS))
 	@echo '  LINK  $@'
@@ -330,7 +331,8 @@ fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
 FUZZED = $(filter-out common/workers.c,$(COMMON)) $(RELAY_CORE) tunnels/ssh_address.c tunnels/stripe_frame.c tunnels/stripe_order.c \
 	$(addprefix dispatcher/hosts/,host_files.c host_lines.c host_list.c placement.c rankfile.c slurm.c) \
 	$(addprefix dispatcher/ranks/,pmi.c pmi_line.c places.c)
-FUZZED_DEVICE = $(addprefix rdevice/,arrivals.c bell.c channel.c contents.c cursor.c exchange.c inbox.c mailbox.c operation.c probes.c request.c session.c)
+FUZZED_DEVICE = $(addprefix rdevice/,arrivals.c bell.c channel.c contents.c cursor.c exchange.c inbox.c mailbox.c operation.c probes.c \
+	request.c session.c tally.c)
 fuzzers: $(FUZZERS)
 build/fuzz-obj/%.o: %.c
 	@mkdir -p $(@D)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
-#define CW_PROTOCOL_VERSION 13
+#define CW_PROTOCOL_VERSION 14
 #define CW_FRAME_HEADER 16
 #define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
 #define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
@@ -41,15 +41,15 @@
     X(WELCOME, 3, CW_WELCOME_SIZE, 0)                                                              \
     X(REFUSED, 4, CW_NOTICE_SIZE, CW_TEXT_MAX)                                                     \
     X(ACK, 5, CW_ACK_SIZE, 0)                                                                      \
-    /* rank to relay */                                                                            \
+    /* from a live rank, and, without data, back to one that replays */                            \
     X(SEND, 16, CW_SEND_SIZE, CW_FRAME_DATA_MAX)                                                   \
+    /* rank to relay */                                                                            \
     X(SEND_DATA, 17, 0, CW_FRAME_DATA_MAX)                                                         \
     X(RECV, 18, CW_RECV_SIZE, 0)                                                                   \
     X(MRECV, 19, CW_MRECV_SIZE, 0)                                                                 \
     X(PROBE, 20, CW_PROBE_SIZE, 0)                                                                 \
     X(CANCEL, 21, CW_RECV_SIZE, 0)                                                                 \
     X(BYE, 22, CW_BYE_SIZE, 0)                                                                     \
-    X(CHECK, 25, CW_SEND_SIZE, 0)                                                                  \
     X(LIVE, 26, CW_TAKEN_SIZE, 0)                                                                  \
     X(UNLOGGED, 27, CW_WORD_SIZE, 0)                                                               \
     X(POINT, 28, CW_POINT_SIZE, 0)                                                                 \
@@ -150,11 +150,9 @@ enum cw_notice {
     CW_NOTICE_FATAL = 5,     /* the relay cannot go on with this job */
     CW_NOTICE_RANK_LIVE = 6, /* it has repeated all that earlier incarnations did */
     CW_NOTICE_UNLOGGED = 7,  /* its log was dropped: it cannot be started again */
-    CW_NOTICE_DIVERGED = 8,  /* its re-execution differs from the execution before it */
     CW_NOTICE_LINKED = 9,    /* the relay has its links to all other relays of the job */
     CW_NOTICE_UNLINKED = 10, /* the session of one of these links was given up */
     CW_NOTICE_UNSYNCED = 11, /* the relay's log does not survive the loss of power any more */
-    CW_NOTICE_DIFFERS = 12,  /* it repeats its sends with other contents, and goes on */
 };
 
 /* The body of a frame is its struct: fields stand as they are sent, and `reserved` ones are zero.
@@ -239,8 +237,8 @@ enum cw_welcome_flag {
 struct cw_send {
     uint32_t dst;
     uint32_t kind;
-    uint32_t req;   /* the sender's request, for SENT */
-    uint32_t flags; /* of CHECK: enum cw_check_flag */
+    uint32_t req; /* the sender's request, for SENT */
+    uint32_t reserved;
     uint64_t tag;
     uint64_t total;    /* bytes of the whole message */
     uint64_t clock;    /* poll clock of the sender */
@@ -252,10 +250,6 @@ static inline bool cw_send_makes_sense(const struct cw_send *v)
     return v->kind >= CW_SEND_TAG && v->kind <= CW_SEND_AM && v->total <= CW_MESSAGE_MAX;
 }
 CW_BODY(send, CW_SEND_SIZE, 48, cw_send_makes_sense(v));
-
-enum cw_check_flag {
-    CW_CHECK_BEARS = 1, /* the rank goes on where its contents differ */
-};
 
 /* RECV and CANCEL */
 struct cw_recv {

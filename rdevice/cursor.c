@@ -9,6 +9,13 @@
 
 #define REPLAY_FLUSH_POLLS 256u /* polls after which the relay gets to see what was repeated */
 
+/* What the program did at that place of its log. */
+static const char *const had[] = {[CURSOR_TAKEN] = "taken what had come",
+                                  [CURSOR_ANSWER] = "found a message by a probe",
+                                  [CURSOR_READINGS] = "asked for the time",
+                                  [CURSOR_SEND] = "sent",
+                                  [CURSOR_END] = "received"};
+
 /* With channel memory, where the log is there to be read. */
 static void look_at_noted(struct exchange *x, struct cursor_item *next)
 {
@@ -16,7 +23,8 @@ static void look_at_noted(struct exchange *x, struct cursor_item *next)
         next->kind = CURSOR_END;
     } else if (next->noted.type == CW_PIECE_SEND) {
         next->kind = CURSOR_SEND;
-        next->clock = channel_noted_send(&x->channel, &next->noted).clock;
+        next->send = channel_noted_send(&x->channel, &next->noted);
+        next->clock = next->send.clock;
     } else {
         next->kind = next->noted.type == CW_PIECE_TOOK ? CURSOR_TAKEN : CURSOR_READINGS;
         next->clock = next->noted.tag;
@@ -81,98 +89,92 @@ static void check_inputs(const struct exchange *x)
         exchange_diverged(x, "it had asked for the time before");
 }
 
-/* Counts one more. Returns true when an earlier incarnation has made it. */
-static bool is_made(struct cursor *c)
+bool cursor_act(struct exchange *x)
 {
-    c->acts++;
-    return c->active && c->acts <= c->acts_made;
-}
+    struct cursor *c = &x->cursor;
 
-static bool repeat_act(struct exchange *x, bool made)
-{
-    if (!x->cursor.active)
+    c->acts++;
+    if (!c->active)
         return false;
     check_inputs(x);
     settle(x);
-    if (!made && x->cursor.active)
-        exchange_diverged(x, "it sends or receives where it had waited");
-    return made;
+    if (c->acts > c->acts_made && c->active)
+        exchange_diverged(x, "it receives where it had %s", had[peek(x)->kind]);
+    return c->acts <= c->acts_made;
 }
 
-bool cursor_act(struct exchange *x)
-{
-    return repeat_act(x, is_made(&x->cursor));
-}
-
-/* Only of the last one may bytes be missing. */
-bool cursor_send(struct exchange *x, struct cw_send *send, uint64_t *has)
-{
-    struct cursor *c = &x->cursor;
-    bool made = is_made(c);
-
-    if (made) {
-        *has = send->total;
-        if (c->acts == c->acts_made)
-            *has -= c->missing < send->total ? c->missing : send->total;
-        send->flags = contents_are_borne(&x->contents) ? CW_CHECK_BEARS : 0;
-        cw_send_put(exchange_frame(x, CW_FRAME_CHECK, CW_SEND_SIZE), send);
-    }
-    return repeat_act(x, made);
-}
-
-/* --- with channel memory -------------------------------------------------------------------------
+/* --- sends ---------------------------------------------------------------------------------------
  */
+
+#define SEND_TEXT 128
+
+static void describe(char to[SEND_TEXT], const struct cw_send *send)
+{
+    static const char *const kinds[] = {[CW_SEND_TAG] = "a message",
+                                        [CW_SEND_SYNC] = "a synchronous message",
+                                        [CW_SEND_AM] = "an active message"};
+
+    snprintf(to, SEND_TEXT, "%s of %" PRIu64 " bytes to rank %u with tag %#" PRIx64,
+             kinds[send->kind], send->total, send->dst, send->tag);
+}
 
 /* Bytes that no program sets, and what threads compute, may differ without harm. */
 static void contents_differ(struct exchange *x, const struct cw_send *was, const struct cw_send *is)
 {
-    char text[CW_TEXT_MAX / 2];
+    struct cursor *c = &x->cursor;
+    char text[CW_TEXT_MAX + 1];
+    char send[SEND_TEXT];
+    size_t act;
 
-    snprintf(text, sizeof(text),
-             "act %" PRIu64 ", a message of %" PRIu64 " bytes to rank %u with tag %" PRIx64
-             ", has other contents: hash %016" PRIx64 ", it was %016" PRIx64,
-             x->cursor.acts, is->total, is->dst, is->tag, is->contents, was->contents);
+    describe(send, is);
+    act = (size_t)snprintf(text, sizeof(text), "act %" PRIu64 ", ", c->acts);
+    snprintf(text + act, sizeof(text) - act,
+             "%s, has other contents: hash %016" PRIx64 ", it was %016" PRIx64, send, is->contents,
+             was->contents);
     if (!contents_are_borne(&x->contents))
-        exchange_diverged(x, "%s", text);
-    if (!x->cursor.differs)
+        exchange_diverged(x, "%s", text + act);
+    tally_append(&c->tally, text, sizeof(text));
+    if (!c->differs)
         fatal_tell(CW_REPORT_DIFFERS, text);
-    x->cursor.differs = true;
+    c->differs = true;
 }
 
 static void compare_send(struct exchange *x, const struct cw_send *was, const struct cw_send *is)
 {
+    char was_text[SEND_TEXT];
+    char is_text[SEND_TEXT];
+
     if (was->dst != is->dst || was->kind != is->kind || was->tag != is->tag ||
-        was->total != is->total)
-        exchange_diverged(x,
-                          "it sends %" PRIu64 " bytes with tag %" PRIx64
-                          " to rank %u, and had sent %" PRIu64 " bytes with tag %" PRIx64
-                          " to rank %u",
-                          is->total, is->tag, is->dst, was->total, was->tag, was->dst);
+        was->total != is->total) {
+        describe(was_text, was);
+        describe(is_text, is);
+        exchange_diverged(x, "it sends %s where it had sent %s", is_text, was_text);
+    }
+    if (was->contents == 0 || is->contents == 0)
+        return;
     if (was->contents != is->contents)
         contents_differ(x, was, is);
+    else
+        x->cursor.tally = (struct tally){.act = x->cursor.acts, .poll = x->cursor.polls};
 }
 
-void cursor_note_send(struct exchange *x, const struct cw_send *send)
+bool cursor_send(struct exchange *x, const struct cw_send *send)
 {
     struct cursor *c = &x->cursor;
-    struct cw_send was;
 
     c->acts++;
-    if (c->active) {
-        check_inputs(x);
-        settle(x);
-    }
-    if (!c->active) {
-        channel_note_inputs(&x->channel, c->polls);
-        channel_note_send(&x->channel, send);
-        return;
-    }
+    if (!c->active)
+        return false;
+    check_inputs(x);
+    settle(x);
+    if (!c->active)
+        return false;
     if (peek(x)->kind != CURSOR_SEND)
-        exchange_diverged(x, "it sends where it had waited");
-    was = channel_noted_send(&x->channel, &c->next.noted);
-    compare_send(x, &was, send);
+        exchange_diverged(x, "it sends where it had %s", had[c->next.kind]);
+    compare_send(x, &c->next.send, send);
     pass(x);
     settle(x);
+    return true;
 }
 
 /* --- polls ---------------------------------------------------------------------------------------
@@ -210,10 +212,6 @@ static void check_waiting(struct exchange *x)
 /* What is still to be repeated at a poll, or a probe, was done at this one or later. */
 static void check_late(struct exchange *x)
 {
-    static const char *const had[] = {[CURSOR_TAKEN] = "taken what had come",
-                                      [CURSOR_ANSWER] = "found a message by a probe",
-                                      [CURSOR_READINGS] = "asked for the time",
-                                      [CURSOR_SEND] = "sent"};
     const struct cursor *c = &x->cursor;
     bool reads = inputs_unrepeated() > 0;
     enum cursor_kind kind = reads ? CURSOR_READINGS : peek(x)->kind;
@@ -249,6 +247,7 @@ bool cursor_probe(struct exchange *x, struct cw_probed *answer)
         check_inputs(x);
         *answer = c->next.answer;
         c->acts++;
+        c->tally.answers++;
         pass(x);
     }
     settle(x);
@@ -271,7 +270,7 @@ bool cursor_inputs(struct exchange *x)
     }
     c->readings_clock = c->next.clock;
     if (x->channel.on)
-        inputs_repeat(channel_noted_inputs(&x->channel), c->next.noted.size);
+        cursor_repeat_inputs(c, channel_noted_inputs(&x->channel), c->next.noted.size);
     else
         exchange_take_frame(x);
     pass(x);

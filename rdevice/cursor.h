@@ -10,6 +10,8 @@
 
 #include "common/channel.h"
 #include "common/frame.h"
+#include "rdevice/inputs.h"
+#include "rdevice/tally.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,16 +21,18 @@ enum cursor_kind {
     CURSOR_TAKEN,
     CURSOR_ANSWER,
     CURSOR_READINGS,
-    CURSOR_SEND, /* in channel memory alone */
+    CURSOR_SEND,
     CURSOR_END
 };
 
 /* What the log holds next. */
 struct cursor_item {
     enum cursor_kind kind;
-    uint64_t clock;          /* poll clock at which it was; of readings: or before */
+    uint64_t clock;          /* poll clock at which it was; of readings, and of sends in the relay's
+                                log: or before */
     uint64_t event;          /* TAKEN: until this one */
     struct cw_probed answer; /* ANSWER */
+    struct cw_send send;     /* SEND */
     struct cw_piece noted;   /* with channel memory: it itself */
 };
 
@@ -43,9 +47,17 @@ struct cursor {
     uint64_t readings_clock; /* poll clock of the readings that came last */
     uint64_t acts_made;      /* to be repeated */
     uint64_t acts_clock;     /* poll clock of the last of them */
-    bool differs;            /* it was told that contents differ */
     uint64_t missing;        /* bytes of the last one, a message, that the relay lacks */
+    bool differs;            /* it was told that contents differ */
+    struct tally tally;      /* since the last send with the contents that it had */
 };
+
+/* Readings of the log have come. */
+static inline void cursor_repeat_inputs(struct cursor *c, const uint8_t *bytes, size_t size)
+{
+    tally_readings(&c->tally, bytes, size);
+    inputs_repeat(bytes, size);
+}
 
 struct exchange;
 
@@ -70,12 +82,14 @@ void cursor_live(struct exchange *x);
 /* The program makes an operation: true when it was made before. */
 bool cursor_act(struct exchange *x);
 
-/* It is to send a message: true when it was sent before, with *has the bytes that the relay has.
- * Fills the flags. */
-bool cursor_send(struct exchange *x, struct cw_send *send, uint64_t *has);
+/* It is to send a message: true when it was sent before, which is compared. */
+bool cursor_send(struct exchange *x, const struct cw_send *send);
 
-/* With channel memory: the program is to send a message. It is noted, or compared with what was. */
-void cursor_note_send(struct exchange *x, const struct cw_send *send);
+/* Bytes that the relay lacks of a message that was sent before: the last one of all. */
+static inline uint64_t cursor_lacks(const struct cursor *c)
+{
+    return c->acts == c->acts_made ? c->missing : 0;
+}
 
 /* While it is active: a call for progress at the poll clock of now. True: events happened then. */
 bool cursor_poll(struct exchange *x);

@@ -67,9 +67,14 @@ static void send_inputs(void)
     inputs_written.used = 0;
 }
 
+static void diverged(const char *what)
+{
+    exchange_diverged(&device.exchange, "%s", what);
+}
+
 static const struct inputs_log *the_log(void)
 {
-    static const struct inputs_log log = {read_on, used_up, send_inputs};
+    static const struct inputs_log log = {read_on, used_up, send_inputs, diverged};
 
     return device.exchange.cursor.logged ? &log : NULL;
 }
@@ -335,8 +340,22 @@ struct device_poll device_poll(void)
     return poll;
 }
 
+static void count(struct tally *tally, const struct event *event)
+{
+    const struct request *request = (const struct request *)event;
+
+    if (event->active)
+        tally->active += event->number > 0;
+    else if (request->receiving && request->status != REQUEST_CANCELED)
+        tally_message(tally, request->tag);
+    else
+        tally->done++;
+}
+
 void device_take(const struct event *event)
 {
+    if (device.exchange.cursor.active)
+        count(&device.exchange.cursor.tally, event);
     if (event->number && event->number == device.setup.fault_event)
         fatal_drill();
 }

@@ -62,19 +62,22 @@ void exchange_begin(struct exchange *x, const struct cw_setup *setup,
 void exchange_diverged(const struct exchange *x, const char *fmt, ...)
 {
     const struct cursor *c = &x->cursor;
-    char text[CW_TEXT_MAX / 2];
+    char text[CW_TEXT_MAX + 1];
     char all[32] = ""; /* of the acts, where the relay has said it */
+    size_t used;
     va_list ap;
 
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    if (!x->channel.on)
+    if (c->acts_made > 0)
         snprintf(all, sizeof(all), " of %" PRIu64, c->acts_made);
-    fatal_exit(CW_REPORT_FATAL,
-               "incarnation %u does not repeat what it did before: at poll %" PRIu64
-               ", act %" PRIu64 "%s, %s",
-               c->incarnation, c->polls, c->acts, all, text);
+    used = (size_t)snprintf(text, sizeof(text),
+                            "incarnation %u does not repeat what it did before: at poll %" PRIu64
+                            ", act %" PRIu64 "%s, ",
+                            c->incarnation, c->polls, c->acts, all);
+    va_start(ap, fmt);
+    vsnprintf(text + used, sizeof(text) - used, fmt, ap);
+    va_end(ap);
+    tally_append(&c->tally, text, sizeof(text));
+    fatal_exit(CW_REPORT_FATAL, "%s", text);
 }
 
 __attribute__((noreturn, cold)) static void broken(const struct exchange *x, const char *what)
@@ -140,7 +143,8 @@ static void on_probed(struct exchange *x, const struct session_frame *frame)
     if (!cw_probed_get(frame->body, &probed))
         broken(x, "PROBED that cannot be read");
     if (x->cursor.active) {
-        x->cursor.next = (struct cursor_item){CURSOR_ANSWER, probed.clock, .answer = probed};
+        x->cursor.next =
+            (struct cursor_item){.kind = CURSOR_ANSWER, .clock = probed.clock, .answer = probed};
     } else {
         probes_on_answer(&x->probes, &probed);
     }
@@ -152,14 +156,24 @@ static void on_taken(struct exchange *x, const struct session_frame *frame)
 
     if (!cw_taken_get(frame->body, &taken) || taken.event <= x->inbox.event || !x->cursor.active)
         broken(x, "TAKEN that does not add up");
-    x->cursor.next = (struct cursor_item){CURSOR_TAKEN, taken.clock, .event = taken.event};
+    x->cursor.next =
+        (struct cursor_item){.kind = CURSOR_TAKEN, .clock = taken.clock, .event = taken.event};
+}
+
+static void on_send(struct exchange *x, const struct session_frame *frame)
+{
+    struct cursor *c = &x->cursor;
+
+    c->next = (struct cursor_item){.kind = CURSOR_SEND, .clock = c->acts_clock};
+    if (!cw_send_get(frame->body, &c->next.send) || frame->more > 0 || !c->active)
+        broken(x, "SEND that cannot be read");
 }
 
 static void on_readings(struct exchange *x, const struct session_frame *frame)
 {
     if (frame->length <= READINGS_HEAD)
         broken(x, "READINGS without readings");
-    inputs_repeat(frame->body + READINGS_HEAD, frame->length - READINGS_HEAD);
+    cursor_repeat_inputs(&x->cursor, frame->body + READINGS_HEAD, frame->length - READINGS_HEAD);
 }
 
 static void on_trimmed(struct exchange *x, const struct session_frame *frame)
@@ -197,6 +211,9 @@ static void dispatch(struct exchange *x, const struct session_frame *frame)
         break;
     case CW_FRAME_TAKEN:
         on_taken(x, frame);
+        break;
+    case CW_FRAME_SEND:
+        on_send(x, frame);
         break;
     case CW_FRAME_READINGS:
         on_readings(x, frame);

@@ -14,11 +14,14 @@
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/single_threaded.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define KINDS_TEXT 128 /* bytes of a text that names two kinds of readings */
 
 enum mode {
     MODE_OFF,    /* everything passes through */
@@ -300,12 +303,13 @@ static bool is_streaming(void)
 static enum input_answer differ(uint8_t kind)
 {
     uint8_t found = readings_next_kind(&repeated);
+    char text[KINDS_TEXT];
 
-    if (state.attached)
-        fatal_exit(CW_REPORT_FATAL,
-                   "the re-execution diverged: it calls %s, where the first execution called %s; "
-                   "this program cannot be restarted, use --no-log",
-                   readings_kind_name(kind), readings_kind_name(found));
+    if (state.attached) {
+        snprintf(text, sizeof(text), "it calls %s where it had called %s", readings_kind_name(kind),
+                 readings_kind_name(found));
+        state.log->diverged(text);
+    }
     state.early_differs = true;
     state.asked_kind = kind;
     state.early_kind = found;

@@ -105,6 +105,7 @@ struct inputs_log {
     bool (*read_on)(void); /* inputs_repeat() follows from it, or false: all is repeated */
     void (*used_up)(void); /* what inputs_repeat() was given is */
     void (*flush)(void);   /* sends inputs_written, which is empty then */
+    void (*diverged)(const char *what); /* the program does what it did not: ends the process */
 };
 
 /* After WELCOME: from now on inputs go to the stream. log = NULL: recording is off for good; may be

@@ -115,6 +115,7 @@ struct cw_probed operation_probe(struct exchange *x, uint64_t tag, uint64_t mask
             exchange_poll(x);
         answer = mailbox_probe(&x->channel.mailbox, tag, mask, remove);
         x->cursor.acts += answer.found;
+        x->cursor.tally.answers += answer.found;
         return answer;
     }
     if (x->cursor.active) {
@@ -152,18 +153,6 @@ static int cut(struct iovec **from, int *count, size_t max, struct iovec *to, si
         }
     }
     return n;
-}
-
-static struct cw_send send_of(const struct exchange *x, const struct operation_target *to,
-                              uint64_t total, uint64_t contents)
-{
-    return (struct cw_send){.dst = to->dst,
-                            .kind = to->kind,
-                            .req = to->req,
-                            .tag = to->tag,
-                            .total = total,
-                            .clock = x->cursor.polls,
-                            .contents = contents};
 }
 
 /* --- messages through the channel memory ---
@@ -206,23 +195,20 @@ static void put_pieces(struct exchange *x, const struct iovec *from, size_t size
     x->channel.waits_for = x->channel.rank;
 }
 
-/* It is noted before anybody can see a byte of it. One that repeats has put all of it, or all that
- * is repeated ends here. */
-static void begin_pieces(struct exchange *x, const struct operation_target *to, uint64_t total,
-                         uint64_t contents)
+/* One that was made before has been put, all of it or as much as there was room for, if all that is
+ * repeated ends here. */
+static void begin_pieces(struct exchange *x, const struct cw_send *send)
 {
-    const struct cw_send send = send_of(x, to, total, contents);
-    uint64_t had;
+    uint64_t had = channel_begin(&x->channel, x->to, send->total);
 
-    cursor_note_send(x, &send);
-    had = channel_begin(&x->channel, x->to, total);
-    if (x->cursor.active && had != total)
-        exchange_diverged(x, "the log lacks what it had sent to rank %u", to->dst);
+    if (x->cursor.active && had != send->total)
+        exchange_diverged(x, "the log lacks what it had sent to rank %u", send->dst);
     x->skip = had == UINT64_MAX ? 0 : had;
-    x->piece = (struct cw_piece){.type = had == UINT64_MAX ? piece_types[to->kind] : CW_PIECE_MORE,
-                                 .tag = to->tag,
-                                 .total = total,
-                                 .req = to->req};
+    x->piece =
+        (struct cw_piece){.type = had == UINT64_MAX ? piece_types[send->kind] : CW_PIECE_MORE,
+                          .tag = send->tag,
+                          .total = send->total,
+                          .req = send->req};
 }
 
 /* Of what `pieces` hold. Without a log nothing is compared. */
@@ -230,33 +216,6 @@ static uint64_t hash_of(struct exchange *x, const struct operation_target *to,
                         const struct iovec *pieces, int count)
 {
     return x->cursor.logged ? contents_of(&x->contents, pieces, count, to->header) : 0;
-}
-
-/* It is noted before the relay hears of it; what an earlier incarnation has sent of it is in
- * x->skip. */
-static bool told_before(struct exchange *x, const struct cw_send *send)
-{
-    cursor_note_send(x, send);
-    return channel_tell(&x->channel, send->total, &x->skip);
-}
-
-/* Queues the header of a message with its first bytes to follow, of `size` that are there, in the
- * buffer if they are few; or, when an earlier incarnation has sent it, notes in x->skip how much of
- * it the relay has. Returns false then. */
-static bool put_send(struct exchange *x, const struct operation_target *to, uint64_t total,
-                     uint64_t contents, size_t size)
-{
-    struct cw_send send = send_of(x, to, total, contents);
-    size_t first = size < CW_FRAME_DATA_MAX ? size : CW_FRAME_DATA_MAX;
-
-    x->skip = 0;
-    if (x->channel.on ? told_before(x, &send) : cursor_send(x, &send, &x->skip))
-        return false;
-    operation_inputs(x);
-    exchange_make_room(x, CW_SEND_SIZE + (size <= OPERATION_COPY_MAX ? size : 0));
-    cw_send_put(session_queue(&x->session, CW_FRAME_SEND, CW_SEND_SIZE, CW_SEND_SIZE + first),
-                &send);
-    return true;
 }
 
 /* The bytes that the vectors hold, as SEND_DATA frames. */
@@ -286,15 +245,28 @@ static size_t sum(struct iovec *to, const struct iovec *pieces, int count)
     return total;
 }
 
-/* Written from where it lies. The program waits for it: that is not time outside of MPI. */
-static void put_large(struct exchange *x, struct iovec *from, int count)
+/* The header of a message, and behind it the first bytes, of `size` that are there: copied if they
+ * are few, or written from where they lie. The program waits for that: it is not time outside of
+ * MPI. */
+static void put_first(struct exchange *x, const struct cw_send *send, struct iovec *from, int count,
+                      size_t size)
 {
     struct iovec chunk[EXCHANGE_PIECES_MAX];
-    uint64_t before = cw_clock_ns();
-    size_t first;
-    int n = cut(&from, &count, CW_FRAME_DATA_MAX, chunk, &first);
+    bool copied = size <= OPERATION_COPY_MAX;
+    size_t first = size < CW_FRAME_DATA_MAX ? size : CW_FRAME_DATA_MAX;
+    uint64_t before;
 
-    exchange_flush_with(x, chunk, n);
+    x->skip = 0;
+    exchange_make_room(x, CW_SEND_SIZE + (copied ? size : 0));
+    cw_send_put(session_queue(&x->session, CW_FRAME_SEND, CW_SEND_SIZE, CW_SEND_SIZE + first),
+                send);
+    if (copied) {
+        session_append(&x->session, from, count);
+        exchange_flush(x);
+        return;
+    }
+    before = cw_clock_ns();
+    exchange_flush_with(x, chunk, cut(&from, &count, CW_FRAME_DATA_MAX, chunk, &first));
     put_rest(x, from, count);
     x->waiter.left_ns += cw_clock_ns() - before;
 }
@@ -310,26 +282,50 @@ static void put_more(struct exchange *x, struct iovec *from, int count)
     put_rest(x, from, count);
 }
 
+/* What it follows from, and with channel memory it itself, is noted before anybody can see a byte
+ * of it. */
+static void note_send(struct exchange *x, const struct cw_send *send)
+{
+    operation_inputs(x);
+    if (x->channel.on)
+        channel_note_send(&x->channel, send);
+}
+
+/* Whether the relay has heard of it; what it has of it is in x->skip. */
+static bool is_told(struct exchange *x, const struct cw_send *send, bool made)
+{
+    uint64_t lacks = cursor_lacks(&x->cursor);
+
+    if (x->channel.on)
+        return channel_tell(&x->channel, send->total, &x->skip);
+    x->skip = lacks < send->total ? send->total - lacks : 0;
+    return made;
+}
+
 void operation_send(struct exchange *x, const struct operation_target *to, uint64_t total,
                     const struct iovec *pieces, int count)
 {
     struct iovec rest[EXCHANGE_PIECES_MAX];
     size_t size = sum(rest, pieces, count);
-    uint64_t contents = hash_of(x, to, pieces, count);
+    const struct cw_send send = {.dst = to->dst,
+                                 .kind = to->kind,
+                                 .req = to->req,
+                                 .tag = to->tag,
+                                 .total = total ? total : size,
+                                 .clock = x->cursor.polls,
+                                 .contents = hash_of(x, to, pieces, count)};
+    bool made = cursor_send(x, &send);
 
-    if (total == 0)
-        total = size;
-    x->to = x->channel.on ? channel_count_sent(&x->channel, to->dst, total) : CHANNEL_FAR;
+    if (!made)
+        note_send(x, &send);
+    x->to = x->channel.on ? channel_count_sent(&x->channel, to->dst, send.total) : CHANNEL_FAR;
     if (x->to != CHANNEL_FAR) {
-        begin_pieces(x, to, total, contents);
+        begin_pieces(x, &send);
         put_pieces(x, pieces, size);
-    } else if (!put_send(x, to, total, contents, size)) {
+    } else if (is_told(x, &send, made)) {
         put_more(x, rest, count);
-    } else if (size <= OPERATION_COPY_MAX) {
-        session_append(&x->session, pieces, count);
-        exchange_flush(x);
     } else {
-        put_large(x, rest, count);
+        put_first(x, &send, rest, count, size);
     }
 }
 

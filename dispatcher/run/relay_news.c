@@ -139,10 +139,8 @@ static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *no
         log_verbose(&n->parts->log, "relay: %s", notice->text);
     else
         log_verbose(&n->parts->log, "relay: rank %u: %s", notice->rank, notice->text);
-    if (notice->code == CW_NOTICE_FATAL || notice->code == CW_NOTICE_DIVERGED)
+    if (notice->code == CW_NOTICE_FATAL)
         job_fail(n->job, 1, now_of(n), "%s", notice->text);
-    else if (notice->code == CW_NOTICE_DIFFERS && notice->rank < n->parts->options->ranks)
-        log_contents_differ(&n->parts->log, now_of(n), notice->rank, notice->text);
     else if (notice->code == CW_NOTICE_UNLINKED) {
         /* most likely the other relay has ended, of which there is more to be heard */
         snprintf(text, sizeof(text), "relay %s: %s", relays_address(n->parts->relays, relay),

@@ -36,7 +36,6 @@ static const struct {
     void (*receive)(struct relay_conn *conn, const uint8_t *body);
     unsigned states;
     bool whole; /* the variable part is wanted with the fixed one; the handler consumes it */
-    bool (*ready)(struct relay_conn *conn); /* false: not yet; the frame stays where it is */
 } handlers[CW_FRAME_TYPES] = {
     [CW_FRAME_HELLO] = {receive_hello, CONN_NEW},
     [CW_FRAME_ACK] = {recv_ack, CONN_RANK | CONN_REPEATING | CONN_DISPATCHER | CONN_LINK},
@@ -50,7 +49,6 @@ static const struct {
     [CW_FRAME_TAKEN] = {recv_taken, CONN_RANK},
     [CW_FRAME_READINGS] = {recv_readings, CONN_RANK, true},
     [CW_FRAME_POINT] = {recv_point, CONN_RANK},
-    [CW_FRAME_CHECK] = {recv_check, CONN_REPEATING, .ready = check_is_ready},
     [CW_FRAME_LIVE] = {recv_live, CONN_REPEATING},
     [CW_FRAME_MATCHED] = {recv_matched, CONN_RANK | CONN_REPEATING},
     [CW_FRAME_COUNTED] = {recv_counted, CONN_RANK},
@@ -323,14 +321,8 @@ static void go_on(struct relay_core *core)
     struct relay_mailbox *mailbox;
 
     mailbox_wake(&core->shared);
-    while ((mailbox = mailbox_next_woken(&core->shared))) {
-        struct relay_conn *conn = mailbox->feed.check_stuck ? mailbox->feed.conn : NULL;
-
-        mailbox->feed.check_stuck = false;
+    while ((mailbox = mailbox_next_woken(&core->shared)))
         mailbox_pump(mailbox);
-        if (conn && !conn->suspended) /* else when it is resumed */
-            act_on_input(conn);
-    }
     store_end_round(&core->shared.store);
 }
 
@@ -504,9 +496,6 @@ static bool take_frame(struct relay_conn *conn)
             refuse_type(conn, header.type);
         return false;
     }
-    if (at[4] < CW_FRAME_TYPES && permitted(conn, at[4]) && handlers[at[4]].ready &&
-        !handlers[at[4]].ready(conn))
-        return false;
     if (cw_frame_accept(&conn->session, at, &header, &err) < 0) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "%s", err.text);
         return false;
@@ -559,11 +548,6 @@ void relay_conn_input(struct relay_conn *conn, size_t size)
     finish(conn->set->core);
 }
 
-bool relay_conn_is_stuck(const struct relay_conn *conn)
-{
-    return conn->rank && conn->rank->mailbox.feed.check_stuck;
-}
-
 /* What it says is logged, and there is no room now. A rank that repeats what it did adds nothing,
  * and its log cannot be trimmed before it is done. */
 static bool waits_for_room(struct relay_conn *conn, uint64_t now_ns)
@@ -582,8 +566,6 @@ static bool waits_for_room(struct relay_conn *conn, uint64_t now_ns)
 bool relay_conn_wants_input(struct relay_conn *conn, uint64_t now_ns)
 {
     if (conn->state == CONN_CLOSING || conn->broken || waits_for_room(conn, now_ns))
-        return false;
-    if (relay_conn_is_stuck(conn))
         return false;
     return !conn->rank || transfer_wants_input(&conn->rank->transfer, now_ns);
 }

@@ -117,10 +117,6 @@ void relay_conn_input(struct relay_conn *conn, size_t size);
 /* False while bytes that are already under way to a slow receiver should drain first. */
 bool relay_conn_wants_input(struct relay_conn *conn, uint64_t now_ns);
 
-/* What has come waits for the disk of the logs: nothing more must be given to relay_conn_input
- * until relay_conn_wants_input. */
-bool relay_conn_is_stuck(const struct relay_conn *conn);
-
 /* Fills up to `max` vectors with what is to be written next; returns how many. They stay valid
  * until relay_conn_written, also outside of the thread rule. */
 int relay_conn_output(struct relay_conn *conn, struct iovec *iov, int max);

@@ -16,9 +16,8 @@ void feed_detach(struct feed *feed)
 
 void feed_begin(struct feed *feed, const struct log_cursor *from, uint64_t event)
 {
-    feed->cursor = feed->checked = *from;
+    feed->cursor = *from;
     feed->skip = event;
-    feed->inputs = (struct log_inputs){.before = event, .event = event};
 }
 
 void feed_return(struct feed *feed, struct relay_conn *conn, const struct log_mark *from,
@@ -138,6 +137,9 @@ static void emit_determinant(struct feed *feed, const struct log_determinant *d)
         break;
     case LOG_READINGS:
         conn_frame(conn, CW_FRAME_READINGS, d->bytes, d->size);
+        break;
+    case LOG_SEND:
+        conn_frame(conn, CW_FRAME_SEND, &d->send, sizeof(d->send));
         break;
     default: /* ANSWER */
         conn_frame(conn, CW_FRAME_PROBED, &d->answer, sizeof(d->answer));

@@ -16,16 +16,12 @@ struct feed {
     uint64_t skip;           /* the events until this one it was handed by that relay, or has taken
                                 before its image */
     bool stuck;              /* what comes next is being read from disk: feed_pump then */
-    bool check_stuck;        /* likewise what the rank's CHECK is to be compared with */
     uint64_t taken_left;     /* events of the last TAKEN that are still to be handed out */
     bool emitting;           /* an event is partly handed out */
     uint64_t checkpoint;     /* where the last CHECKPOINT ends in the stream to it */
     struct cw_message header;   /* of the event that is being handed out ... */
     struct log_reading reading; /* ... and what is left of it */
     struct log_cursor cursor;   /* of what this incarnation was handed */
-    struct log_cursor checked;  /* of the sends that it has repeated */
-    struct log_inputs inputs;   /* what it took, before them, since ... */
-    uint64_t agreed;            /* ... this one, the last with the same contents; 0: none yet */
 };
 
 /* Of a rank that is its own mailbox, or not. */

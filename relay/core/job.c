@@ -238,18 +238,3 @@ void job_unlog(struct relay_mailbox *mailbox, const char *fmt, ...)
     job_notice(mailbox->job, CW_NOTICE_UNLOGGED, mailbox->rank, "%s", text);
     mailbox_refuse_unlogged(mailbox, text);
 }
-
-void job_diverged(struct relay_mailbox *mailbox, const char *fmt, ...)
-{
-    char text[CW_TEXT_MAX + 1];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    job_notice(mailbox->job, CW_NOTICE_DIVERGED, mailbox->rank,
-               "rank %u, incarnation %u, does not repeat what it did before: %s", mailbox->rank,
-               mailbox->incarnation, text);
-    mailbox->feed.conn->told = true;
-    conn_refuse(mailbox->feed.conn, CW_REFUSED_PROTOCOL, "it diverged: %s", text);
-}

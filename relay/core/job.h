@@ -105,8 +105,5 @@ struct relay_rank *job_rank_return(struct relay_job *job, uint32_t rank, uint32_
  * none is kept. */
 void job_unlog(struct relay_mailbox *mailbox, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* A rank's re-execution does something else than the first one did: the job is over. */
-void job_diverged(struct relay_mailbox *mailbox, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -49,7 +49,6 @@ struct relay_mailbox {
     struct relay_messages open; /* matched, and not whole yet, or being read from the log */
     uint32_t away;              /* messages whose bytes are in the log alone */
     struct feed feed;
-    bool differs; /* it was told that the rank repeats its sends with other contents */
     LIST_ENTRY(relay_mailbox) in_unlogged;
     bool is_unlogged; /* it is in that list, as are the next ones */
     const char *unlogged_why;

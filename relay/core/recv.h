@@ -19,9 +19,6 @@ void recv_bye(struct relay_conn *conn, const uint8_t *body);
 void recv_taken(struct relay_conn *conn, const uint8_t *body);
 void recv_point(struct relay_conn *conn, const uint8_t *body);
 void recv_readings(struct relay_conn *conn, const uint8_t *body);
-void recv_check(struct relay_conn *conn, const uint8_t *body);
-/* False: what it is to be compared with is being read from disk. */
-bool check_is_ready(struct relay_conn *conn);
 void recv_counted(struct relay_conn *conn, const uint8_t *body);
 void recv_live(struct relay_conn *conn, const uint8_t *body);
 void recv_matched(struct relay_conn *conn, const uint8_t *body);

@@ -238,8 +238,6 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
     size_t size;
     ssize_t n;
 
-    if (relay_conn_is_stuck(c->conn)) /* the end of its client does not change that */
-        return false;
     if (there >= RELAY_CUT_MIN && cut_through(e, c))
         return true;
     before =
@@ -381,8 +379,7 @@ static bool choose(struct relay_engine *e, bool sleeps)
             e->fds[i].events = POLLIN;
             continue;
         }
-        /* poll() tells of a client's end, asked or not, and would again until that is read */
-        e->fds[i].fd = relay_conn_is_stuck(c->conn) && !has_rings(c) ? -1 : c->wire.fd;
+        e->fds[i].fd = c->wire.fd;
         e->fds[i].events = cw_wire_sleep(&c->wire, wants, c->full);
         may_sleep &= !has_rings(c) || e->fds[i].events;
     }

@@ -103,8 +103,6 @@ struct uring_conn {
     size_t asked;        /* bytes of the send under way */
     uint64_t input_ns;   /* when it last sent to us */
     uint64_t sending_ns; /* when the send began that is under way */
-    uint8_t *late;       /* bytes that came when the core could take no more */
-    size_t late_size;
     struct msghdr msg;
     struct iovec iov[URING_IOV_MAX];
 };

@@ -14,8 +14,6 @@
 
 #define OWN_MIN 8192u          /* bytes received at once that make it worth a block of its own */
 #define OWN_SMALL_MAX 8u       /* receives in a row below that: it is no longer worth it */
-#define LATE_PIECE 16384u      /* bytes that came too early, given to the core at once */
-#define LATE_MAX (2u << 20)    /* ... and kept until then: all shared buffers, twice */
 #define OWN_SILENT_NS 1000000u /* who said nothing for longer loses its turn to one who does */
 #define OWN_IDLE_NS (URING_TICK_MS * 1000000ull) /* ... and after this long, to nobody */
 #define STUCK_NS (URING_TICK_MS * 1000000ull)    /* a send that may be of no use any more */
@@ -44,7 +42,6 @@ static void conn_free(struct relay_engine *e, struct uring_conn *c)
     LIST_REMOVE(c, others);
     relay_conn_broken(c->conn, c->error ? strerror(c->error) : c->why, NULL, 0);
     relay_hang_up(c->fd);
-    free(c->late);
     free(c);
 }
 
@@ -129,35 +126,13 @@ static void input_copy(struct uring_conn *c, const uint8_t *bytes, size_t size)
     }
 }
 
-/* What came too early, piece by piece, as far as the core can take it now. */
-static void input_of_late(struct relay_engine *e, struct uring_conn *c)
-{
-    size_t done = 0;
-
-    while (done < c->late_size && relay_conn_wants_input(c->conn, e->now_ns)) {
-        size_t size = c->late_size - done < LATE_PIECE ? c->late_size - done : LATE_PIECE;
-
-        input_copy(c, c->late + done, size);
-        done += size;
-    }
-    if (done == 0)
-        return;
-    c->late_size -= done;
-    memmove(c->late, c->late + done, c->late_size);
-    if (c->late_size > 0)
-        return;
-    free(c->late);
-    c->late = NULL;
-}
-
 void uring_conn_receive(struct relay_engine *e, struct uring_conn *c)
 {
     bool wanted;
 
     if (c->ending)
         return;
-    input_of_late(e, c);
-    wanted = relay_conn_wants_input(c->conn, e->now_ns) && c->late_size == 0;
+    wanted = relay_conn_wants_input(c->conn, e->now_ns);
     if (c->receiving && (!wanted || c->own != (c->receiving == URING_OWN)))
         receive_cancel(e, c);
     if (c->receiving)
@@ -214,32 +189,10 @@ static void own_decide(struct relay_engine *e, struct uring_conn *c, size_t size
     }
 }
 
-/* Behind what waits already. False: there is no room. */
-static bool input_late(struct uring_conn *c, const uint8_t *bytes, size_t size)
-{
-    uint8_t *more = c->late_size < LATE_MAX ? realloc(c->late, c->late_size + size) : NULL;
-
-    if (!more)
-        return false;
-    memcpy(more + c->late_size, bytes, size);
-    c->late = more;
-    c->late_size += size;
-    return true;
-}
-
-static bool input(struct uring_conn *c, const uint8_t *bytes, size_t size)
-{
-    if (c->late_size > 0 || relay_conn_is_stuck(c->conn))
-        return input_late(c, bytes, size);
-    input_copy(c, bytes, size);
-    return true;
-}
-
 static void receive_complete(struct relay_engine *e, struct uring_conn *c, enum uring_op op,
                              const struct io_uring_cqe *cqe)
 {
     size_t size = cqe->res > 0 ? (size_t)cqe->res : 0;
-    bool taken = true;
 
     if (!(cqe->flags & IORING_CQE_F_MORE)) {
         c->receiving = 0;
@@ -249,12 +202,8 @@ static void receive_complete(struct relay_engine *e, struct uring_conn *c, enum 
     if (op == URING_OWN)
         relay_conn_input(c->conn, size); /* of nothing: lets go of its block */
     else if (size && !c->ending)
-        taken = input(c, uring_ring_buffer(&e->ring, cqe), size);
+        input_copy(c, uring_ring_buffer(&e->ring, cqe), size);
     uring_ring_give(&e->ring, cqe);
-    if (!taken) { /* its session can be resumed */
-        conn_end(e, c, ENOBUFS, NULL);
-        return;
-    }
     if (size) {
         c->input_ns = e->now_ns;
         own_decide(e, c, size);

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define JOURNAL_MAGIC 0x4c4e524a57435743ull /* "CWCWJRNL" */
-#define JOURNAL_VERSION 4u
+#define JOURNAL_VERSION 5u
 #define JOURNAL_NUMBER_MAX (1u << 30) /* of a journal; there are never so many */
 #define JOURNAL_ALIGN 4096u           /* of parts in the file */
 #ifndef JOURNAL_PART_MAX

@@ -329,7 +329,8 @@ enum chain_found log_next_determinant(const struct relay_log *log, struct log_cu
                                       struct log_determinant *determinant)
 {
     struct log_record r;
-    enum chain_found found = next_of(log, LOG_DETERMINANTS, &cursor->determinants, &r);
+    enum chain_found found =
+        next_of(log, LOG_DETERMINANTS | 1u << LOG_SEND, &cursor->determinants, &r);
 
     if (found != CHAIN_HERE)
         return found;
@@ -337,6 +338,15 @@ enum chain_found log_next_determinant(const struct relay_log *log, struct log_cu
     if (r.type == LOG_READINGS) {
         determinant->bytes = r.bytes;
         determinant->size = (uint32_t)r.size;
+        return CHAIN_HERE;
+    }
+    if (r.type == LOG_SEND) {
+        cursor->send++;
+        determinant->send = (struct cw_send){.tag = r.tag,
+                                             .dst = (uint32_t)r.dst,
+                                             .kind = (uint32_t)r.kind,
+                                             .total = r.total,
+                                             .contents = r.contents};
         return CHAIN_HERE;
     }
     cursor->clock += r.clock;
@@ -347,73 +357,6 @@ enum chain_found log_next_determinant(const struct relay_log *log, struct log_cu
                                                  .msg = (uint32_t)r.msg,
                                                  .tag = r.tag,
                                                  .total = r.total};
-    return CHAIN_HERE;
-}
-
-/* The events that were taken. */
-static enum chain_found count_events(const struct relay_log *log, struct log_cursor *cursor,
-                                     struct log_inputs *inputs)
-{
-    enum chain_found found = CHAIN_HERE;
-    struct log_event event;
-
-    while (cursor->event < inputs->event &&
-           (found = log_next_event(log, cursor, &event)) == CHAIN_HERE) {
-        if (cursor->event <= inputs->before)
-            continue;
-        if (event.type != LOG_PASSED)
-            inputs->done++;
-        else if (event.flags & CW_MESSAGE_ACTIVE)
-            inputs->active++;
-        else
-            inputs_add_message(inputs, event.tag);
-    }
-    return found == CHAIN_END ? CHAIN_LOST : found;
-}
-
-/* As next_of; counts what was taken before it. */
-static enum chain_found next_send(const struct relay_log *log, struct log_cursor *cursor,
-                                  struct log_inputs *inputs, struct log_record *r)
-{
-    enum chain_found found;
-
-    while ((found = count_events(log, cursor, inputs)) == CHAIN_HERE &&
-           (found = next_of(log, LOG_DETERMINANTS | 1u << LOG_SEND, &cursor->sends, r)) ==
-               CHAIN_HERE &&
-           r->type != LOG_SEND) {
-        inputs->event += r->events;
-        inputs->answers += r->type == LOG_ANSWER;
-        if (r->type == LOG_READINGS)
-            inputs_add_readings(inputs, r->bytes, r->size);
-    }
-    return found;
-}
-
-enum chain_found log_find_send(const struct relay_log *log, struct log_cursor *cursor,
-                               struct log_inputs *inputs)
-{
-    struct log_record r;
-    enum chain_found found = next_send(log, cursor, inputs, &r);
-
-    if (found == CHAIN_HERE)
-        cursor->sends -= r.whole;
-    return found;
-}
-
-enum chain_found log_next_send(const struct relay_log *log, struct log_cursor *cursor,
-                               struct log_inputs *inputs, struct cw_send *send)
-{
-    struct log_record r;
-    enum chain_found found = next_send(log, cursor, inputs, &r);
-
-    if (found != CHAIN_HERE)
-        return found;
-    *send = (struct cw_send){.tag = r.tag,
-                             .dst = (uint32_t)r.dst,
-                             .kind = (uint32_t)r.kind,
-                             .total = r.total,
-                             .contents = r.contents};
-    cursor->send++;
     return CHAIN_HERE;
 }
 

@@ -11,7 +11,6 @@
 #include "common/frame.h"
 #include "relay/log/chain.h"
 #include "relay/log/copies.h"
-#include "relay/log/inputs.h"
 #include "relay/log/record.h"
 
 #define LOG_INLINE_MAX                                                                             \
@@ -53,6 +52,7 @@ struct log_determinant {
     const uint8_t *bytes; /* READINGS */
     uint32_t size;
     struct cw_probed answer; /* ANSWER: a probe that found a message */
+    struct cw_send send;     /* SEND: dst, kind, tag, total and contents */
 };
 
 /* A place in the log such that the events behind it, and the messages that they are, are all those
@@ -64,12 +64,11 @@ struct log_mark {
     uint64_t floor; /* ... and their payload here */
 };
 
-/* A place in the log, for each kind of what it holds. */
+/* A place in the log, for each kind of what it holds. A send is handed out as determinants are. */
 struct log_cursor {
     uint64_t events;
-    uint64_t determinants;
-    uint64_t sends;
-    uint64_t event; /* how many were read */
+    uint64_t determinants; /* and sends */
+    uint64_t event;        /* how many were read */
     uint64_t clock;
     uint64_t send;
 };
@@ -162,13 +161,6 @@ enum chain_found log_next_event(const struct relay_log *log, struct log_cursor *
                                 struct log_event *event);
 enum chain_found log_next_determinant(const struct relay_log *log, struct log_cursor *cursor,
                                       struct log_determinant *determinant);
-/* Whether there is one, and here. What the rank took before it is counted in `inputs`, with the
- * cursor's place of events, so the cursor serves nothing else. */
-enum chain_found log_find_send(const struct relay_log *log, struct log_cursor *cursor,
-                               struct log_inputs *inputs);
-/* Only dst, kind, tag, total and contents are filled. */
-enum chain_found log_next_send(const struct relay_log *log, struct log_cursor *cursor,
-                               struct log_inputs *inputs, struct cw_send *send);
 
 /* The payload of an event, read from its begin. */
 struct log_reading {

@@ -57,7 +57,7 @@ int log_point_begin(struct relay_log *log, const struct cw_point *at)
     assert(at->event == log->taken && early->event <= at->event);
     if (make_room(log) < 0 || log_append(log, &record, &position) < 0)
         return CW_ENOMEM;
-    point.position = point.from.determinants = point.from.sends = position;
+    point.position = point.from.determinants = position;
     add(log->points, &point);
     return CW_OK;
 }
@@ -169,7 +169,7 @@ bool log_point_read(const struct log_record *record, uint64_t position, struct l
     if (record->type != LOG_POINT || record->placed || record->size != sizeof(*point))
         return false;
     memcpy(point, record->bytes, sizeof(*point));
-    point->position = point->from.determinants = point->from.sends = position;
+    point->position = point->from.determinants = position;
     return point->from.event <= point->at.event && point->at.event <= point->event_count &&
            point->low <= point->from.events && point->from.events <= position;
 }

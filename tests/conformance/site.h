@@ -12,7 +12,7 @@
 
 #define SITE_PEERS 1100
 #define SITE_WAIT_MS 60000 /* no wait takes longer, even under a sanitizer on a busy machine */
-#define SITE_NOTICES (CW_NOTICE_DIFFERS + 1)
+#define SITE_NOTICES (CW_NOTICE_UNSYNCED + 1)
 #define SITE_LOG_MEMORY (1ull << 20)
 #define SITE_LOG_DISK (256ull << 20)
 #define SITE_UNIX 0

@@ -114,8 +114,6 @@ static bool half_sent(void)
 /* The next incarnation of the sender sends what the relay does not have yet. */
 static void sender_that_comes_back(void)
 {
-    struct cw_send sent = {.dst = 1, .kind = CW_SEND_TAG, .tag = 5, .total = LARGE};
-
     site_start_job(engine(), 2);
     peer_recv(rank_of(1), 7, 5);
     peer_send(rank_of(0), 1, 5, LARGE);
@@ -126,7 +124,6 @@ static void sender_that_comes_back(void)
     CU_ASSERT_EQUAL_FATAL(peer_hello_rank(again, 0, 2), CW_OK);
     CU_ASSERT_EQUAL(again->welcome.flags, CW_WELCOME_LOG | CW_WELCOME_REPLAY);
     CU_ASSERT_TRUE(again->welcome.missing > 0 && again->welcome.missing < LARGE);
-    codec_check(&again->codec, &sent);
     codec_taken(&again->codec, CW_FRAME_LIVE, 0);
     peer_send_rest(again, 5, LARGE, LARGE - again->welcome.missing);
     CU_ASSERT_TRUE(pump_until(one_arrived));

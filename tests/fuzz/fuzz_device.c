@@ -7,6 +7,7 @@
 #include "rdevice/fatal.h"
 #include "rdevice/inputs.h"
 #include "rdevice/operation.h"
+#include "rdevice/real.h"
 #include "rdevice/trace.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -228,7 +228,7 @@ static void feed(struct client *c, size_t size)
 {
     size_t left = codec_left(&c->codec.out);
 
-    if (!c->conn || relay_conn_is_stuck(c->conn))
+    if (!c->conn)
         return;
     size = size < left ? size : left;
     relay_conn_wants_input(c->conn, now_ns);
@@ -252,7 +252,7 @@ static void feed(struct client *c, size_t size)
 
 static void feed_all(struct client *c)
 {
-    while (c->conn && codec_left(&c->codec.out) && !relay_conn_is_stuck(c->conn))
+    while (c->conn && codec_left(&c->codec.out))
         feed(c, codec_left(&c->codec.out));
 }
 
@@ -471,15 +471,11 @@ static void put_ref(struct client *c, uint8_t how)
     cw_forward_ref_put(codec_begin(&c->codec, type, CW_FORWARD_REF_SIZE), &ref);
 }
 
-/* The next incarnation comes, and repeats what it has to, as the relay's own log has it, or
- * something else, or other contents. */
+/* The next incarnation comes, and has repeated what it has to. */
 static void put_repetition(struct client *c, uint8_t how)
 {
     const struct relay_mailbox *mailbox = mailbox_of(c, c->who - 1);
     const struct log_point *from = some_point(mailbox, how >> 3);
-    struct log_cursor cursor = from ? from->from : (struct log_cursor){0};
-    struct log_inputs inputs = {0};
-    struct cw_send send;
 
     put_hello_from(c, false, 0, from);
     mailbox = mailbox_of(c, c->who - 1);
@@ -487,12 +483,6 @@ static void put_repetition(struct client *c, uint8_t how)
         return;
     c->missing = mailbox->job->ranked[c->who - 1]->transfer.left;
     c->codec.clock = mailbox->log.clock;
-    while (log_next_send(&mailbox->log, &cursor, &inputs, &send) == CHAIN_HERE) {
-        send.tag += (how & 3) == 1;
-        send.contents += (how & 3) == 2;
-        send.flags = how & 0x40 ? CW_CHECK_BEARS : 0;
-        codec_check(&c->codec, &send);
-    }
     codec_taken(&c->codec, CW_FRAME_LIVE, mailbox->log.taken + (how == 0));
 }
 

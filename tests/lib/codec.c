@@ -136,11 +136,6 @@ void codec_bye(struct codec *c)
     cw_bye_put(codec_begin(c, CW_FRAME_BYE, CW_BYE_SIZE), &counted);
 }
 
-void codec_check(struct codec *c, const struct cw_send *send)
-{
-    cw_send_put(codec_begin(c, CW_FRAME_CHECK, CW_SEND_SIZE), send);
-}
-
 void codec_taken(struct codec *c, uint8_t type, uint64_t event)
 {
     struct cw_taken taken = {.event = event, .clock = c->clock};
@@ -264,9 +259,8 @@ static void say_code(struct words *w, uint8_t type, const uint8_t *body, size_t 
         [CW_NOTICE_RANK_UP] = "RANK_UP",   [CW_NOTICE_RANK_LOST] = "RANK_LOST",
         [CW_NOTICE_RANK_BYE] = "RANK_BYE", [CW_NOTICE_REFUSED] = "REFUSED",
         [CW_NOTICE_FATAL] = "FATAL",       [CW_NOTICE_RANK_LIVE] = "RANK_LIVE",
-        [CW_NOTICE_UNLOGGED] = "UNLOGGED", [CW_NOTICE_DIVERGED] = "DIVERGED",
-        [CW_NOTICE_LINKED] = "LINKED",     [CW_NOTICE_UNLINKED] = "UNLINKED",
-        [CW_NOTICE_UNSYNCED] = "UNSYNCED", [CW_NOTICE_DIFFERS] = "DIFFERS",
+        [CW_NOTICE_UNLOGGED] = "UNLOGGED", [CW_NOTICE_LINKED] = "LINKED",
+        [CW_NOTICE_UNLINKED] = "UNLINKED", [CW_NOTICE_UNSYNCED] = "UNSYNCED",
     };
     const char *const *names = type == CW_FRAME_REFUSED ? refusals : notices;
     struct cw_notice_body v;
@@ -298,6 +292,7 @@ static void say_send(struct words *w, const uint8_t *body, size_t size)
     say_number(w, "tag", v.tag);
     say_number(w, "total", v.total);
     say_some(w, "clock", v.clock);
+    say_some(w, "contents", v.contents);
     say_payload(w, body + CW_SEND_SIZE, size - CW_SEND_SIZE);
 }
 
@@ -509,9 +504,6 @@ void codec_describe(char line[CODEC_LINE_MAX], const struct cw_header *header, c
         break;
     case CW_FRAME_SEND:
         say_send(&w, body, header->length);
-        break;
-    case CW_FRAME_CHECK:
-        say_send(&w, body, CW_SEND_SIZE);
         break;
     case CW_FRAME_TAKEN:
     case CW_FRAME_LIVE:

@@ -76,7 +76,6 @@ void codec_mrecv(struct codec *c, uint32_t req, uint32_t msg, uint64_t capacity)
 void codec_probe(struct codec *c, uint64_t tag, uint64_t mask, bool take);
 void codec_bye(struct codec *c);
 /* What a rank says of a message that it sent before. */
-void codec_check(struct codec *c, const struct cw_send *send);
 /* TAKEN or LIVE. */
 void codec_taken(struct codec *c, uint8_t type, uint64_t event);
 void codec_point(struct codec *c, uint64_t event, uint64_t acts);

@@ -100,7 +100,7 @@ static void feed(struct client *c)
         size_t room;
         void *at;
 
-        if (relay_conn_is_stuck(c->conn) || relay_conn_space(c->conn, &at, &room) < 0) {
+        if (relay_conn_space(c->conn, &at, &room) < 0) {
             codec_take(out, size);
         } else {
             size = size < room ? size : room;

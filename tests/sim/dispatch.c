@@ -91,9 +91,7 @@ static void on_notice(const struct cw_notice_body *n)
     sim_trace("dispatcher hears: code %u rank %u incarnation %u acts %llu event %llu %s", n->code,
               n->rank, n->incarnation, (unsigned long long)n->acts, (unsigned long long)n->event,
               n->text);
-    if (n->code == CW_NOTICE_DIVERGED) {
-        diverged(n->text);
-    } else if (!p) {
+    if (!p) {
         sim_fail("a notice (%u) of rank %u, incarnation %u, which is not there: %s", n->code,
                  n->rank, n->incarnation, n->text);
     } else if (n->code == CW_NOTICE_RANK_UP) {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Ranks with channel memory: a rank whose messages wait unreceived, one that does not repeat itself, and one that writes
+# Ranks with channel memory: a rank whose messages wait unreceived, and one that writes
 # what cannot be. Prints TAP.
 #
 #   channel.sh [REGEX]    runs the tests whose titles match
@@ -37,25 +37,6 @@ sender_waits() {
 all_wait() {
   flood 0 '' 240 "$2"
   flood 1 "wait that rank $1 has not received, one of 65536 bytes from rank . has no room .*16777216.*--memory-max" 512 "$2"
-}
-
-# --- ranks that do not repeat themselves ------------------------------------------
-
-# diverges HOW REGEX [OPTION...]: rank 2, when it is killed and starts again
-diverges() {
-  run "${causeway[@]}" run --channel on "${@:3}" -n 3 "$programs/diverges" "$1" "$work/number" "$work/deaths"
-  expect_code 1
-  expect_err_like "^causeway: rank 2 .*incarnation 2 does not repeat what it did before: at poll [0-9]+, .*, $2"
-}
-
-# It is told once, though two of its processes find it.
-bears() {
-  run "${causeway[@]}" run --channel on -n 3 "$programs/diverges" contents "$work/number" "$work/deaths" 2
-  expect_code 0
-  expect_restarts 2 2
-  expect_out 'ok diverges'
-  expect_err_like '^causeway: rank 2 repeats a message with other contents; .*: act [0-9]+, .* has other contents: hash'
-  (($(grep -c 'repeats a message' "$tmp/err") == 1)) || wrong "expected to be told once"
 }
 
 # --- processes that are replaced --------------------------------------------------
@@ -145,10 +126,6 @@ t "a sender waits, and others do not" sender_waits
 t "a rank that waits for what comes behind that" all_wait 1 stuck
 t "a rank that polls for it" all_wait 1 polls
 t "two ranks that send before they receive" all_wait . both
-t "it sends another length" diverges length 'it sends 9 bytes with tag [0-9a-f]+ to rank 0, and had sent 8 bytes'
-t "it sends to another rank" diverges dst 'it sends 8 bytes with tag [0-9a-f]+ to rank 1, and had sent 8 bytes with tag [0-9a-f]+ to rank 0'
-t "it sends other bytes" diverges contents 'a message of 8 bytes to rank 0 with tag .* has other contents: hash' --contents-differ end
-t "it sends other bytes, and goes on" bears
 t "a rank that is stopped" replaced
 t "a rank whose watcher is stopped" replaced watcher
 t "the relay is killed, again and again" without_relay

@@ -741,14 +741,14 @@ program_deleted() {
 # diverges HOW MESSAGE [OPTION...]: what the last rank sends again is not what it sent, as MESSAGE says. It kills itself,
 # so that this is after all ranks have what it sent, with whatever MPI.
 diverges() {
-  ends 1 "^causeway: .*rank 2.*incarnation 2.* does not repeat .*$2" 1 --channel off "${@:3}" -n 3 "$programs/diverges" \
+  ends 1 "^causeway: .*rank 2.*incarnation 2.* does not repeat .*$2" 1 "${@:3}" -n 3 "$programs/diverges" \
     "$1" "$work/number" "$work/deaths"
   [[ ! -s $tmp/out ]] || wrong "expected no output"
 }
 
 # diverges_so HOW: it sends to somebody else, or anything else but other bytes.
 diverges_so() {
-  diverges "$1" 'at send [0-9]+, expected .*, saw .*; since .*: .*'
+  diverges "$1" 'at poll [0-9]+, act [0-9]+.*, it sends .*where it had .*; since .*: .*'
 }
 
 # diverges_traced: where it differs is told, with the calls that led there.
@@ -767,18 +767,18 @@ $(cut -c1-150 "$work/trace/rank.2.2.difference")"
 
 # differs HOW SINCE [OPTION...]: its messages carry something else.
 differs() {
-  diverges "$1" "send [0-9]+, an? (message|active message) of [0-9]+ bytes to rank 0 with tag .*, has other contents: hash [0-9a-f]{16}, it was [0-9a-f]{16}; since $2$" \
+  diverges "$1" "at poll [0-9]+, act [0-9]+.*, an? (message|active message) of [0-9]+ bytes to rank 0 with tag .*, has other contents: hash [0-9a-f]{16}, it was [0-9a-f]{16}; since $2$" \
     --contents-differ end "${@:3}"
 }
 
 # differs_and_goes_on HOW [OPTION...]: it is told once.
 differs_and_goes_on() {
-  run "${causeway[@]}" run "${job_options[@]}" --channel off "${@:2}" -n 3 "$programs/diverges" "$1" "$work/number" \
+  run "${causeway[@]}" run "${job_options[@]}" "${@:2}" -n 3 "$programs/diverges" "$1" "$work/number" \
     "$work/deaths" 2
   expect_code 0
   expect_restarts 2 2
   expect_out 'ok diverges'
-  expect_err_like '^causeway: rank 2 repeats a message with other contents; .*: send [0-9]+, .* has other contents: hash'
+  expect_err_like '^causeway: rank 2 repeats a message with other contents; .*: act [0-9]+, .* has other contents: hash'
   (($(grep -c 'repeats a message' "$tmp/err") == 1)) || wrong "expected to be told once"
 }
 
@@ -862,10 +862,10 @@ limit_tests() {
   t "it sends other bytes" differs contents '.*: .*'
   t "it sends what the kernel gave it at random" differs random '.*: .*'
   t "it sends other bytes, the last of many" differs large '.*: .*'
-  t "it sends other bytes at the end of a vector" differs vector 'send [0-9]+, which agreed: no input'
+  t "it sends other bytes at the end of a vector" differs vector 'act [0-9]+ at poll [0-9]+, which agreed: no input'
   t "it puts other bytes into a window" differs put '.* messages? of collectives from rank 0'
   t "it sends other bytes, and what it was told before is named" differs inputs \
-    'send [0-9]+, which agreed: 17 clock readings, 2 random numbers, 2 file names, 1 call that failed, 1 probe, 1 message from rank 0 with tag 7'
+    'act [0-9]+ at poll [0-9]+, which agreed: 17 clock readings, 2 random numbers, 2 file names, 1 call that failed, 1 probe, 1 message from rank 0 with tag 7'
   t "it sends other bytes and all are compared" differs large '.*: .*' --check-contents all
   t "it sends other bytes, and goes on" differs_and_goes_on contents
   t "it sends other bytes, and has threads" differs_and_goes_on threads --contents-differ end

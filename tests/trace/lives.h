@@ -8,7 +8,6 @@
 #define LOG_MEMORY (1u << 20)
 #define LOG_DISK (64u << 20)
 #define LIFE_STEPS 96
-#define LIFE_SENDS_MAX 1024
 #define FIRST_REQ 1000000 /* the numbers of active messages are below */
 
 struct life {
@@ -17,8 +16,6 @@ struct life {
     uint32_t req;
     uint64_t clock;
     uint64_t taken;
-    struct cw_send sends[LIFE_SENDS_MAX];
-    uint32_t send_count;
     uint64_t digest; /* of what its last incarnation was told */
     bool replayed;   /* it was told so */
 };
@@ -32,8 +29,6 @@ void lives_start_with(uint64_t log_memory, uint64_t log_disk);
 void lives_start(uint64_t log_disk);
 /* The same, with one life: it is to be told its log, the first of which is being read. */
 void start_waiting(void);
-/* One who has been told all, and whose first CHECK waits for what is being read. */
-void start_checking(void);
 
 /* One of everything that a log keeps. */
 void live_step(struct life *life, uint32_t i);
@@ -42,7 +37,7 @@ void break_off(struct life *life);
 /* LIFE_STEPS of them, and that. */
 void live_a_life(struct life *life);
 void come_again(struct life *life);
-/* What it sent, and that it has repeated all; to be fed. */
+/* That it has repeated all; to be fed. */
 void prepare_to_be_live(struct life *life);
 void become_live(struct life *life);
 /* The last incarnation receives the rest of it. */

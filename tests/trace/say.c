@@ -106,14 +106,6 @@ void say_readings(struct client *c, const char *text)
     say_frame(c, CW_FRAME_READINGS, text, strlen(text));
 }
 
-void say_check(struct client *c, uint32_t kind, uint32_t dst, uint64_t tag, uint64_t total)
-{
-    struct cw_send send = {.dst = dst, .kind = kind, .tag = tag, .total = total};
-
-    codec_check(&c->codec, &send);
-    fixture_feed(c);
-}
-
 void say_unlogged(struct client *c, uint32_t why)
 {
     codec_unlogged(&c->codec, why);

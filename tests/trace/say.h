@@ -20,7 +20,6 @@ void say_probe(struct client *c, uint64_t tag, uint64_t mask, bool take);
 void say_bye(struct client *c);
 void say_taken(struct client *c, uint64_t event, uint64_t clock);
 void say_readings(struct client *c, const char *text);
-void say_check(struct client *c, uint32_t kind, uint32_t dst, uint64_t tag, uint64_t total);
 void say_live(struct client *c, uint64_t event, uint64_t clock);
 /* An image is taken now. */
 void say_point(struct client *c, const struct cw_point *point);

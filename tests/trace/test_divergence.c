@@ -31,66 +31,7 @@ static void come_again(void)
     fixture_forget(&f);
 }
 
-/* --- what it sends ---------------------------------------------------------------------------- */
-static void it_diverges(const char *text)
-{
-    char line[512];
-
-    snprintf(line, sizeof(line),
-             "0 > REFUSED PROTOCOL rank 0 'it diverged: %s'\n"
-             "0 is closed\n",
-             text);
-    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, line));
-    CU_ASSERT_PTR_NULL(strstr(f.story, "RANK_LOST"));
-    snprintf(line, sizeof(line),
-             "d > NOTICE DIVERGED rank 0 incarnation 2 acts 2 event 0 'rank 0, incarnation 2, does "
-             "not repeat what it did before: %s'\n",
-             text);
-    expect_has(&f, line);
-    CU_ASSERT_PTR_NULL(r0->conn);
-    fixture_fini(&f);
-}
-
-TEST(other_messages)
-{
-    come_again();
-    say_check(r0, CW_SEND_TAG, 2, 0x12, 3);
-    it_diverges("at send 1, expected a message of 3 bytes to rank 1 with tag 0x12, saw a message "
-                "of 3 bytes to rank 2 with tag 0x12; since its start: no input");
-    come_again();
-    say_check(r0, CW_SEND_TAG, 1, 0x11, 3);
-    it_diverges("at send 1, expected a message of 3 bytes to rank 1 with tag 0x12, saw a message "
-                "of 3 bytes to rank 1 with tag 0x11; since its start: no input");
-    come_again();
-    say_check(r0, CW_SEND_TAG, 1, 0x12, 4);
-    it_diverges("at send 1, expected a message of 3 bytes to rank 1 with tag 0x12, saw a message "
-                "of 4 bytes to rank 1 with tag 0x12; since its start: no input");
-    come_again();
-    say_check(r0, CW_SEND_TAG, 1, 0x12, 3);
-    say_check(r0, CW_SEND_AM, 1, 0x13, 4);
-    it_diverges("at send 2, expected a synchronous message of 4 bytes to rank 1 with tag 0x13, saw "
-                "an active message of 4 bytes to rank 1 with tag 0x13; since its start: no input");
-}
-
-TEST(too_many)
-{
-    come_again();
-    say_check(r0, CW_SEND_TAG, 1, 0x12, 3);
-    say_check(r0, CW_SEND_SYNC, 1, 0x13, 4);
-    say_check(r0, CW_SEND_TAG, 1, 0x12, 3);
-    it_diverges("at send 3, expected nothing more, saw a message of 3 bytes to rank 1 with tag "
-                "0x12; since its start: no input");
-}
-
-TEST(too_few)
-{
-    come_again();
-    say_check(r0, CW_SEND_TAG, 1, 0x12, 3);
-    say_live(r0, 0, 0);
-    it_diverges("expected 2 sends, saw 1");
-}
-
-/* --- what its messages carry ------------------------------------------------------------------ */
+/* --- what it sent ----------------------------------------------------------------------------- */
 static void say_contents(uint64_t tag, uint64_t contents)
 {
     codec_send(&r0->codec,
@@ -100,99 +41,27 @@ static void say_contents(uint64_t tag, uint64_t contents)
     fixture_feed(r0);
 }
 
-static void check_contents(uint64_t tag, uint64_t contents, uint32_t flags)
+/* It is told its sends where they were, without what they carried. */
+TEST(sends_between_determinants)
 {
-    codec_check(&r0->codec, &(struct cw_send){.dst = 1,
-                                              .kind = CW_SEND_TAG,
-                                              .tag = tag,
-                                              .total = 3,
-                                              .contents = contents,
-                                              .flags = flags});
-    fixture_feed(r0);
-}
-
-/* Three sends, of which nobody looks at the second; events and readings between them. */
-static void come_again_with_contents(void)
-{
-    static const uint8_t noon[READINGS_HEAD + 2] = {[READINGS_HEAD] = READING_TIME, 24};
-
     start();
+    say_contents(1, 0xaaa);
     say_send_kind(r1, CW_SEND_AM, 0, 0, 0, "");
     say_taken(r0, 1, 2);
-    say_contents(1, 0xaaa);
-    for (int i = 0; i < 3; i++)
-        say_send_kind(r1, CW_SEND_AM, 0, 0, 0, "");
-    say_taken(r0, 3, 4);
-    say_contents(2, 0);
-    say_frame(r0, CW_FRAME_READINGS, noon, sizeof(noon));
-    say_taken(r0, 4, 5);
-    say_contents(3, 0xbbb);
+    say_send_kind(r0, CW_SEND_SYNC, 2, 4, 0x13, "defg");
+    say_readings(r0, "noon");
+    say_contents(3, 0);
     fixture_close(r0, "crash");
     fixture_again(r0);
-    fixture_forget(&f);
-}
-
-static void contents_are_other(const char *text)
-{
-    char line[512];
-
-    snprintf(line, sizeof(line),
-             "d > NOTICE DIVERGED rank 0 incarnation 2 acts 3 event 4 'rank 0, incarnation 2, does "
-             "not repeat what it did before: %s'\n",
-             text);
-    expect_has(&f, line);
-    CU_ASSERT_PTR_NULL(r0->conn);
-    fixture_fini(&f);
-}
-
-TEST(other_contents)
-{
-    come_again_with_contents();
-    check_contents(1, 0xaab, 0);
-    contents_are_other("send 1, a message of 3 bytes to rank 1 with tag 0x1, has other contents: "
-                       "hash 0000000000000aab, it was 0000000000000aaa; since its start: 1 "
-                       "active message");
-    come_again_with_contents();
-    check_contents(1, 0xaaa, 0);
-    check_contents(2, 0xccc, 0);
-    check_contents(3, 0xbba, 0);
-    contents_are_other(
-        "send 3, a message of 3 bytes to rank 1 with tag 0x3, has other contents: "
-        "hash 0000000000000bba, it was 0000000000000bbb; since send 1, which agreed: "
-        "1 clock reading, 3 active messages");
-}
-
-/* It is told once, and the rank goes on; also one that comes after it. */
-TEST(other_contents_borne)
-{
-    come_again_with_contents();
-    check_contents(1, 0xaab, CW_CHECK_BEARS);
-    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "d > NOTICE DIFFERS rank 0 incarnation 2 acts 3 event 4 "
-                                           "'send 1, a message of 3 bytes to rank 1 with tag 0x1, "
-                                           "has other contents: hash 0000000000000aab, it was "
-                                           "0000000000000aaa; since its start: 1 active message'"));
-    fixture_forget(&f);
-    check_contents(2, 0, CW_CHECK_BEARS);
-    check_contents(3, 0xbba, CW_CHECK_BEARS);
-    CU_ASSERT_PTR_NULL(strstr(f.story, "DIFFERS"));
-    say_live(r0, 4, 5);
-    expect_has(&f, "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 3 event 4");
-    fixture_close(r0, "crash");
-    fixture_again(r0);
-    fixture_forget(&f);
-    check_contents(1, 0xaab, CW_CHECK_BEARS);
-    CU_ASSERT_PTR_NULL(strstr(f.story, "DIFFERS"));
-    CU_ASSERT_PTR_NOT_NULL(r0->conn);
-}
-
-/* All else is compared as ever. */
-TEST(other_message_borne)
-{
-    come_again_with_contents();
-    check_contents(7, 0xaaa, CW_CHECK_BEARS);
-    contents_are_other("at send 1, expected a message of 3 bytes to rank 1 with tag 0x1, saw a "
-                       "message of 3 bytes to rank 1 with tag 0x7; since its start: 1 active "
-                       "message");
+    expect_has(&f, "0 > SEND to 1 tag 1 total 3 contents 2730\n"
+                   "0 > TAKEN event 1 clock 2\n"
+                   "0 > MESSAGE req 0 tag 0 total 0 FIRST LAST ACTIVE event 1\n"
+                   "0 > SEND to 2 SYNC req 0 tag 19 total 4\n"
+                   "0 > READINGS 'noon'\n"
+                   "0 > SEND to 1 tag 3 total 3\n"
+                   "0 > REPLAYED\n");
+    say_live(r0, 1, 2);
+    expect_has(&f, "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 3 event 1");
 }
 
 /* Of the largest that can be, nothing is lost in what is kept. */
@@ -211,25 +80,10 @@ TEST(extreme_messages)
     fixture_close(x, "crash");
     fixture_again(x);
     CU_ASSERT_EQUAL(x->welcome.missing, total - 7);
-    fixture_forget(&f);
-    say_check(x, CW_SEND_AM, CW_RANKS_MAX - 1, UINT64_MAX, total);
+    expect_has(&f, "x > SEND to 65535 AM tag 0xffffffffffffffff total 0x10000000000\n");
     say_live(x, 0, 0);
     expect_has(&f, "d > NOTICE RANK_LIVE rank 3 incarnation 2 acts 1 event 0");
-    fixture_close(x, "crash");
-    fixture_again(x);
-    say_check(x, CW_SEND_AM, CW_RANKS_MAX - 1, UINT64_MAX, total - 1);
-    expect_has(&f, "at send 1, expected an active message of 1099511627776 bytes to rank 65535 "
-                   "with tag 0xffffffffffffffff, saw an active message of 1099511627775 bytes");
     fixture_close(d, "gone");
-}
-
-TEST(check_that_cannot_be_read)
-{
-    uint8_t body[CW_SEND_SIZE] = {0};
-
-    come_again();
-    say_frame(r0, CW_FRAME_CHECK, body, sizeof(body));
-    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'CHECK frame that cannot be read'\n");
 }
 
 /* --- when it is live -------------------------------------------------------------------------- */
@@ -277,8 +131,6 @@ TEST(live_before_all_is_told)
 TEST(live_twice)
 {
     come_again();
-    say_check(r0, CW_SEND_TAG, 1, 0x12, 3);
-    say_check(r0, CW_SEND_SYNC, 1, 0x13, 4);
     say_live(r0, 0, 0);
     say_live(r0, 0, 0);
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'LIVE frame is not allowed here'\n");
@@ -423,13 +275,5 @@ TEST(frames_while_it_repeats)
     }
     come_again();
     say_frame(r0, CW_FRAME_ACK, (uint8_t[CW_ACK_SIZE]){0}, CW_ACK_SIZE);
-    expect(&f, "0 < ACK of 3\n");
-}
-
-/* CHECK and LIVE are for those who repeat. */
-TEST(check_of_one_who_does_not_repeat)
-{
-    start();
-    say_check(r0, CW_SEND_TAG, 1, 5, 3);
-    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'CHECK frame is not allowed here'\n");
+    expect(&f, "0 < ACK of 5\n");
 }

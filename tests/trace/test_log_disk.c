@@ -173,37 +173,6 @@ TEST(waits_for_a_slow_reader)
     CU_ASSERT_EQUAL(one->digest, right);
 }
 
-/* All frames behind a CHECK that waits have come with it: they wait too, in their order. */
-TEST(check_waits)
-{
-    start_checking();
-    prepare_to_be_live(one);
-    feed_rest(one);
-    CU_ASSERT_FALSE(relay_conn_wants_input(r1->conn, f.now_ns));
-    CU_ASSERT_TRUE(relay_conn_wants_input(r3->conn, f.now_ns));
-    CU_ASSERT_TRUE(f.disk.count > 0);
-    say_begin(r3, CW_SEND_AM, 1, 8, 100, 100);
-    expect(&f, "3 < SEND to 1 AM tag 8 total 100 (100 bytes)\n");
-    CU_ASSERT_TRUE(lives_work() > 0);
-    expect_has(&f, "d > NOTICE RANK_LIVE rank 1 incarnation 2 ");
-    CU_ASSERT_TRUE(relay_conn_wants_input(r1->conn, f.now_ns));
-    f.mute = true;
-    go_on_living(one);
-}
-
-/* The first frame that is wrong is found, however long it waited. */
-TEST(check_that_diverges)
-{
-    start_checking();
-    one->sends[one->send_count - 1].tag++;
-    prepare_to_be_live(one);
-    feed_rest(one);
-    fixture_forget(&f);
-    lives_work();
-    expect_has(&f, "d > NOTICE DIVERGED rank 1 ");
-    CU_ASSERT_PTR_NULL(r1->conn);
-}
-
 /* --- a disk that fails ------------------------------------------------------------------------ */
 TEST(log_cannot_be_read)
 {
@@ -225,18 +194,6 @@ TEST(log_cannot_be_read)
         expect_has(&f, "2 > MESSAGE req 9 tag 9 total 11 FIRST LAST ");
         fixture_fini(&f);
     }
-}
-
-TEST(check_cannot_be_read)
-{
-    start_checking();
-    f.disk.good_reads = f.disk.reads;
-    prepare_to_be_live(one);
-    lives_work();
-    CU_ASSERT_PTR_NULL(r1->conn);
-    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "1 > REFUSED LIMIT rank 1 "));
-    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "cannot be read back (--log-dir)"));
-    expect_has(&f, "d > NOTICE UNLOGGED rank 1 ");
 }
 
 /* Active messages for rank 1, until its log is given up. Returns how many there were. */

@@ -62,16 +62,15 @@ static void tell_of_a_life(void)
                "0 > TAKEN event 1 clock 10\n"
                "0 > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'ask'\n"
                "0 > READINGS 'noon'\n"
+               "0 > SEND to 1 tag 6 total 6\n"
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 3 event 1 'connected'\n");
-    say_check(r0, CW_SEND_TAG, 1, 6, 6);
     say_live(r0, 1, 10);
     say_send(r1, 0, 5, "more");
     say_taken(r0, 2, 30);
     say_send(r0, 1, 7, "thanks");
     say_bye(r0);
-    expect(&f, "0 < CHECK to 1 tag 6 total 6\n"
-               "0 < LIVE event 1 clock 10\n"
+    expect(&f, "0 < LIVE event 1 clock 10\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 3 event 1 'repeated 1 events'\n"
                "1 < SEND to 0 tag 5 total 4 'more'\n"
                "0 > MESSAGE req 2 tag 5 total 4 FIRST LAST event 2 'more'\n"
@@ -97,15 +96,14 @@ static void tell_of_a_meantime(void)
     say_send_kind(r2, CW_SEND_AM, 0, 0, 4, "active");
     expect_has(&f, "d > NOTICE RANK_LOST rank 0 incarnation 1 acts 3 event 1 'crash'\n");
     fixture_again(r0);
-    say_check(r0, CW_SEND_TAG, 1, 6, 6);
     expect(&f, "0 < HELLO rank 0 incarnation 2\n"
                "0 > WELCOME event 3 acts 3 clock 10 LOG REPLAY\n"
                "0 > TAKEN event 1 clock 10\n"
                "0 > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'ask'\n"
                "0 > READINGS 'noon'\n"
+               "0 > SEND to 1 tag 6 total 6\n"
                "0 > REPLAYED\n"
-               "d > NOTICE RANK_UP rank 0 incarnation 2 acts 3 event 1 'connected'\n"
-               "0 < CHECK to 1 tag 6 total 6\n");
+               "d > NOTICE RANK_UP rank 0 incarnation 2 acts 3 event 1 'connected'\n");
     /* what its predecessor did not take comes when it is live */
     say_live(r0, 1, 12);
     say_recv(r0, 3, 9);
@@ -172,18 +170,16 @@ static void tell_of_sync(void)
     say_recv(r1, 2, 6);
     fixture_forget(&f);
     fixture_again(r0);
-    say_check(r0, CW_SEND_SYNC, 1, 6, 5);
-    say_check(r0, CW_SEND_SYNC, 1, 6, 5);
     say_live(r0, 2, 25);
     expect(&f, "0 < HELLO rank 0 incarnation 2\n"
                "0 > WELCOME event 3 acts 4 clock 20 LOG REPLAY\n"
+               "0 > SEND to 1 SYNC req 0 tag 6 total 5\n"
                "0 > TAKEN event 2 clock 20\n"
                "0 > CANCELED req 2 event 1\n"
                "0 > SENT req 8 event 2\n"
+               "0 > SEND to 1 SYNC req 0 tag 6 total 5\n"
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 4 event 2 'connected'\n"
-               "0 < CHECK to 1 SYNC req 0 tag 6 total 5\n"
-               "0 < CHECK to 1 SYNC req 0 tag 6 total 5\n"
                "0 < LIVE event 2 clock 25\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 4 event 2 'repeated 2 events'\n"
                "0 > SENT req 9 event 3\n");
@@ -392,12 +388,10 @@ static void tell_of_crashes_in_replay(void)
     fixture_again(r0);
     fixture_close(r0, "crash at once");
     fixture_again(r0);
-    say_check(r0, CW_SEND_TAG, 1, 6, 6);
     fixture_close(r0, "crash after its check");
     say_send(r1, 0, 5, "meanwhile");
     fixture_forget(&f);
     fixture_again(r0);
-    say_check(r0, CW_SEND_TAG, 1, 6, 6);
     say_live(r0, 1, 12);
     say_taken(r0, 2, 13);
     say_send(r0, 1, 7, "further");
@@ -406,9 +400,9 @@ static void tell_of_crashes_in_replay(void)
                "0 > TAKEN event 1 clock 10\n"
                "0 > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'ask'\n"
                "0 > READINGS 'noon'\n"
+               "0 > SEND to 1 tag 6 total 6\n"
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 4 acts 3 event 1 'connected'\n"
-               "0 < CHECK to 1 tag 6 total 6\n"
                "0 < LIVE event 1 clock 12\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 4 acts 3 event 1 'repeated 1 events'\n"
                "0 > MESSAGE req 2 tag 5 total 9 FIRST LAST event 2 'meanwhile'\n"
@@ -416,8 +410,6 @@ static void tell_of_crashes_in_replay(void)
                "0 < SEND to 1 tag 7 total 7 clock 13 'further'\n");
     fixture_close(r0, "crash of a live one");
     fixture_again(r0);
-    say_check(r0, CW_SEND_TAG, 1, 6, 6);
-    say_check(r0, CW_SEND_TAG, 1, 7, 7);
     say_live(r0, 2, 13);
     expect(&f, "0 ends: crash of a live one\n"
                "d > NOTICE RANK_LOST rank 0 incarnation 4 acts 4 event 2 'crash of a live one'\n"
@@ -426,12 +418,12 @@ static void tell_of_crashes_in_replay(void)
                "0 > TAKEN event 1 clock 10\n"
                "0 > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'ask'\n"
                "0 > READINGS 'noon'\n"
+               "0 > SEND to 1 tag 6 total 6\n"
                "0 > TAKEN event 2 clock 13\n"
                "0 > MESSAGE req 2 tag 5 total 9 FIRST LAST event 2 'meanwhile'\n"
+               "0 > SEND to 1 tag 7 total 7\n"
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 5 acts 4 event 2 'connected'\n"
-               "0 < CHECK to 1 tag 6 total 6\n"
-               "0 < CHECK to 1 tag 7 total 7\n"
                "0 < LIVE event 2 clock 13\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 5 acts 4 event 2 'repeated 2 events'\n");
 }
@@ -449,7 +441,6 @@ TEST(after_bye)
     say_send(r1, 0, 5, "to nobody");
     fixture_forget(&f);
     fixture_again(r0);
-    say_check(r0, CW_SEND_TAG, 1, 6, 6);
     say_live(r0, 1, 12);
     say_bye(r0);
     expect(&f, "0 < HELLO rank 0 incarnation 2\n"
@@ -457,9 +448,9 @@ TEST(after_bye)
                "0 > TAKEN event 1 clock 10\n"
                "0 > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'ask'\n"
                "0 > READINGS 'noon'\n"
+               "0 > SEND to 1 tag 6 total 6\n"
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 3 event 1 'connected'\n"
-               "0 < CHECK to 1 tag 6 total 6\n"
                "0 < LIVE event 1 clock 12\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 3 event 1 'repeated 1 events'\n"
                "0 > MESSAGE req 2 tag 5 total 9 FIRST LAST event 2 'to nobody'\n"
@@ -482,7 +473,6 @@ TEST(while_it_lives)
     fixture_hello_rank(x, 0, 2);
     say_send(r0, 1, 7, "ghost");
     say_taken(r0, 1, 99);
-    say_check(x, CW_SEND_TAG, 1, 6, 6);
     say_live(x, 1, 12);
     say_send(r1, 0, 5, "to the living");
     fixture_close(r0, "gone");
@@ -492,11 +482,11 @@ TEST(while_it_lives)
                "x > TAKEN event 1 clock 10\n"
                "x > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'ask'\n"
                "x > READINGS 'noon'\n"
+               "x > SEND to 1 tag 6 total 6\n"
                "x > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 3 event 1 'connected'\n"
                "0 < SEND to 1 tag 7 total 5 clock 10 'ghost'\n"
                "0 < TAKEN event 1 clock 99\n"
-               "x < CHECK to 1 tag 6 total 6\n"
                "x < LIVE event 1 clock 12\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 3 event 1 'repeated 1 events'\n"
                "1 < SEND to 0 tag 5 total 13 'to the living'\n"
@@ -516,20 +506,17 @@ TEST(both_ranks)
     fixture_close(r1, "crash");
     fixture_forget(&f);
     fixture_again(r1);
-    say_check(r1, CW_SEND_TAG, 0, 5, 3);
-    say_check(r1, CW_SEND_TAG, 0, 5, 4);
     say_live(r1, 1, 3);
     fixture_again(r0);
-    say_check(r0, CW_SEND_TAG, 1, 6, 6);
     say_live(r0, 1, 12);
     expect(&f, "1 < HELLO rank 1 incarnation 2\n"
                "1 > WELCOME event 1 acts 3 clock 3 LOG REPLAY\n"
+               "1 > SEND to 0 tag 5 total 3\n"
                "1 > TAKEN event 1 clock 3\n"
                "1 > MESSAGE req 1 tag 6 total 6 FIRST LAST event 1 'answer'\n"
+               "1 > SEND to 0 tag 5 total 4\n"
                "1 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 1 incarnation 2 acts 3 event 1 'connected'\n"
-               "1 < CHECK to 0 tag 5 total 3\n"
-               "1 < CHECK to 0 tag 5 total 4\n"
                "1 < LIVE event 1 clock 3\n"
                "d > NOTICE RANK_LIVE rank 1 incarnation 2 acts 3 event 1 'repeated 1 events'\n"
                "0 < HELLO rank 0 incarnation 2\n"
@@ -537,9 +524,9 @@ TEST(both_ranks)
                "0 > TAKEN event 1 clock 10\n"
                "0 > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'ask'\n"
                "0 > READINGS 'noon'\n"
+               "0 > SEND to 1 tag 6 total 6\n"
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 3 event 1 'connected'\n"
-               "0 < CHECK to 1 tag 6 total 6\n"
                "0 < LIVE event 1 clock 12\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 3 event 1 'repeated 1 events'\n"
                "0 > MESSAGE req 2 tag 5 total 4 FIRST LAST event 2 'more'\n");
@@ -570,7 +557,6 @@ TEST(statistics)
     fixture_again(r0);
     fixture_forget(&f);
     say_frame(&f.dispatcher, CW_FRAME_STATS_ASK, NULL, 0);
-    say_check(r0, CW_SEND_TAG, 1, 6, 6);
     say_live(r0, 1, 12);
     say_taken(r0, 2, 13);
     say_frame(&f.dispatcher, CW_FRAME_STATS_ASK, NULL, 0);
@@ -579,7 +565,6 @@ TEST(statistics)
                "2 taken 1 replayed 1 acts 3 incarnation 2\n"
                "d > STATS rank 1 sent 2 (7 bytes) received 0 (0 bytes) unexpected 1 polls 0 events "
                "0 taken 0 replayed 0 acts 2 incarnation 1\n"
-               "0 < CHECK to 1 tag 6 total 6\n"
                "0 < LIVE event 1 clock 12\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 3 event 1 'repeated 1 events'\n"
                "0 > MESSAGE req 2 tag 5 total 4 FIRST LAST event 2 'more'\n"

@@ -52,7 +52,6 @@ static void tell_of_a_header(void)
     say_header_of(r0, 5, PIECE, 0);
     fixture_close(r0, "crash");
     fixture_again(r0);
-    say_check(r0, CW_SEND_TAG, 1, 5, TOTAL);
     say_live(r0, 0, 0);
     say_more(r0, 5, 0, PIECE);
     say_more(r0, 5, PIECE, 2 * PIECE);
@@ -62,9 +61,9 @@ static void tell_of_a_header(void)
                "d > NOTICE RANK_LOST rank 0 'crash'\n"
                "0 < HELLO rank 0 incarnation 2\n"
                "0 > WELCOME event 0 acts 1 missing 180000 LOG REPLAY\n"
+               "0 > SEND to 1 tag 5 total 180000\n"
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 1 event 0 'connected'\n"
-               "0 < CHECK to 1 tag 5 total 180000\n"
                "0 < LIVE event 0 clock 0\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 1 event 0 'repeated 0 events'\n"
                "0 < SEND_DATA (60000 bytes)\n"
@@ -84,7 +83,6 @@ static void tell_of_half_a_frame(void)
     fixture_close(r0, "crash");
     say_recv(r1, 7, 5);
     fixture_again(r0);
-    say_check(r0, CW_SEND_TAG, 1, 5, TOTAL);
     say_live(r0, 0, 0);
     say_more(r0, 5, 1001, TOTAL - 1001);
     say_send(r0, 1, 6, "next");
@@ -94,9 +92,9 @@ static void tell_of_half_a_frame(void)
                "1 < RECV req 7 tag 5\n"
                "0 < HELLO rank 0 incarnation 2\n"
                "0 > WELCOME event 0 acts 1 missing 178999 LOG REPLAY\n"
+               "0 > SEND to 1 tag 5 total 180000\n"
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 1 event 0 'connected'\n"
-               "0 < CHECK to 1 tag 5 total 180000\n"
                "0 < LIVE event 0 clock 0\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 1 event 0 'repeated 0 events'\n"
                "0 < SEND_DATA (178999 bytes)\n"
@@ -152,20 +150,18 @@ static void tell_of_pieces(void)
     fixture_again(r0);
     fixture_close(r0, "crash in replay");
     fixture_again(r0);
-    say_check(r0, CW_SEND_SYNC, 1, 5, TOTAL);
     say_live(r0, 0, 0);
     say_more(r0, 5, PIECE + PIECE / 2, PIECE / 2);
     fixture_close(r0, "crash");
     fixture_forget(&f);
     fixture_again(r0);
-    say_check(r0, CW_SEND_SYNC, 1, 5, TOTAL);
     say_live(r0, 0, 0);
     say_more(r0, 5, 2 * PIECE, PIECE);
     expect(&f, "0 < HELLO rank 0 incarnation 4\n"
                "0 > WELCOME event 1 acts 1 missing 60000 LOG REPLAY\n"
+               "0 > SEND to 1 SYNC req 0 tag 5 total 180000\n"
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 4 acts 1 event 0 'connected'\n"
-               "0 < CHECK to 1 SYNC req 0 tag 5 total 180000\n"
                "0 < LIVE event 0 clock 0\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 4 acts 1 event 0 'repeated 0 events'\n"
                "0 > SENT req 0 event 1\n"
@@ -186,12 +182,10 @@ TEST(sender_that_forgets_the_rest)
     say_begin(r0, CW_SEND_TAG, 1, 5, TOTAL, PIECE);
     fixture_close(r0, "crash");
     fixture_again(r0);
-    say_check(r0, CW_SEND_TAG, 1, 5, TOTAL);
     say_live(r0, 0, 0);
     say_send(r0, 1, 6, "next");
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'SEND frame that does not add up'\n");
     fixture_again(r0);
-    say_check(r0, CW_SEND_TAG, 1, 5, TOTAL);
     say_live(r0, 0, 0);
     say_more(r0, 5, PIECE, 2 * PIECE + 1);
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 '120001 bytes of a message of which 120000 "
@@ -209,7 +203,6 @@ TEST(receiver_of_a_message_whose_sender_is_down)
     say_probe(r1, 5, CODEC_ALL, true);
     say_mrecv(r1, 9, 0, PIECE + 1);
     fixture_again(r0);
-    say_check(r0, CW_SEND_TAG, 1, 5, TOTAL);
     say_live(r0, 0, 0);
     say_more(r0, 5, PIECE, PIECE);
     say_more(r0, 5, 2 * PIECE, PIECE);
@@ -219,9 +212,9 @@ TEST(receiver_of_a_message_whose_sender_is_down)
                "1 < MRECV req 9 msg 0 capacity 60001\n"
                "0 < HELLO rank 0 incarnation 2\n"
                "0 > WELCOME event 0 acts 1 missing 120000 LOG REPLAY\n"
+               "0 > SEND to 1 tag 5 total 180000\n"
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 1 event 0 'connected'\n"
-               "0 < CHECK to 1 tag 5 total 180000\n"
                "0 < LIVE event 0 clock 0\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 1 event 0 'repeated 0 events'\n"
                "0 < SEND_DATA (60000 bytes)\n"
@@ -336,16 +329,15 @@ static void tell_of_a_taken_one(void)
     fixture_close(r1, "crash");
     fixture_forget(&f);
     fixture_again(r1);
-    say_check(r1, CW_SEND_TAG, 0, 9, 6);
     say_live(r1, 2, 9);
     expect(&f, "1 < HELLO rank 1 incarnation 2\n"
                "1 > WELCOME event 2 acts 3 clock 9 LOG REPLAY\n"
                "1 > TAKEN event 2 clock 9\n"
                "1 > MESSAGE req 7 tag 5 total 180000 FIRST LAST event 1 (180000 bytes)\n"
                "1 > MESSAGE req 8 tag 5 total 180000 FIRST LAST TRUNC event 2 (60001 bytes)\n"
+               "1 > SEND to 0 tag 9 total 6\n"
                "1 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 1 incarnation 2 acts 3 event 2 'connected'\n"
-               "1 < CHECK to 0 tag 9 total 6\n"
                "1 < LIVE event 2 clock 9\n"
                "d > NOTICE RANK_LIVE rank 1 incarnation 2 acts 3 event 2 'repeated 2 events'\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
@@ -504,7 +496,6 @@ static void tell_of_both(void)
     fixture_close(r1, "crash");
     fixture_forget(&f);
     fixture_again(r0);
-    say_check(r0, CW_SEND_TAG, 1, 5, TOTAL);
     say_live(r0, 0, 0);
     say_more(r0, 5, PIECE, PIECE);
     fixture_again(r1);
@@ -512,9 +503,9 @@ static void tell_of_both(void)
     say_more(r0, 5, 2 * PIECE, PIECE);
     expect(&f, "0 < HELLO rank 0 incarnation 2\n"
                "0 > WELCOME event 0 acts 1 missing 120000 LOG REPLAY\n"
+               "0 > SEND to 1 tag 5 total 180000\n"
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 1 event 0 'connected'\n"
-               "0 < CHECK to 1 tag 5 total 180000\n"
                "0 < LIVE event 0 clock 0\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 1 event 0 'repeated 0 events'\n"
                "0 < SEND_DATA (60000 bytes)\n"
@@ -544,15 +535,14 @@ TEST(message_to_itself)
     fixture_close(r0, "crash");
     fixture_forget(&f);
     fixture_again(r0);
-    say_check(r0, CW_SEND_SYNC, 0, 5, TOTAL);
     say_live(r0, 0, 0);
     say_more(r0, 5, PIECE, 2 * PIECE);
     say_taken(r0, 2, 2);
     expect(&f, "0 < HELLO rank 0 incarnation 2\n"
                "0 > WELCOME event 1 acts 2 missing 120000 LOG REPLAY\n"
+               "0 > SEND to 0 SYNC req 0 tag 5 total 180000\n"
                "0 > REPLAYED\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 2 event 0 'connected'\n"
-               "0 < CHECK to 0 SYNC req 0 tag 5 total 180000\n"
                "0 < LIVE event 0 clock 0\n"
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 2 event 0 'repeated 0 events'\n"
                "0 > SENT req 0 event 1\n"

@@ -70,7 +70,12 @@ static bool read_wanted(void)
     return size > 0;
 }
 
-static const struct inputs_log the_log = {read_wanted, nothing, send_all};
+static void diverge(const char *what)
+{
+    fatal_exit(CW_REPORT_FATAL, "%s", what);
+}
+
+static const struct inputs_log the_log = {read_wanted, nothing, send_all, diverge};
 
 /* The calling thread records to the stream, or repeats `size` bytes first. */
 static void set_up(const uint8_t *bytes, size_t size)

@@ -497,64 +497,20 @@ TEST(sends)
         {.dst = CW_RANKS_MAX - 1, .kind = CW_SEND_TAG, .tag = 7, .total = 0},
     };
     struct log_cursor cursor = {0};
-    struct log_inputs inputs = {0};
-    struct cw_send send;
+    struct log_determinant d;
 
     start(MEMORY);
-    CU_ASSERT_EQUAL(log_next_send(&kept, &cursor, &inputs, &send), CHAIN_END);
+    CU_ASSERT_EQUAL(log_next_determinant(&kept, &cursor, &d), CHAIN_END);
     for (int i = 0; i < 400; i++)
         CU_ASSERT_EQUAL(put_send(&said[i % 4]), CW_OK);
     CU_ASSERT_EQUAL(kept.send_count, 400);
     for (int i = 0; i < 400; i++) {
-        CU_ASSERT_EQUAL_FATAL(log_next_send(&kept, &cursor, &inputs, &send), CHAIN_HERE);
-        CU_ASSERT_TRUE(send.dst == said[i % 4].dst && send.kind == said[i % 4].kind &&
-                       send.tag == said[i % 4].tag && send.total == said[i % 4].total &&
-                       send.contents == said[i % 4].contents);
+        CU_ASSERT_EQUAL_FATAL(log_next_determinant(&kept, &cursor, &d), CHAIN_HERE);
+        CU_ASSERT_EQUAL(d.type, LOG_SEND);
+        CU_ASSERT_EQUAL(memcmp(&d.send, &said[i % 4], sizeof(d.send)), 0);
         CU_ASSERT_EQUAL(cursor.send, i + 1);
     }
-    CU_ASSERT_EQUAL(log_next_send(&kept, &cursor, &inputs, &send), CHAIN_END);
-    finish();
-}
-
-/* What the rank took between sends is counted once, also where a send is looked for before it is
- * read. Events that came before, and were taken later, count where they were taken. */
-TEST(inputs_between_sends)
-{
-    static const uint8_t readings[READINGS_HEAD + 4] = {
-        [READINGS_HEAD] = READING_TIME, 0x0a, READING_RANDOM, 0};
-    const struct cw_send send = {.kind = CW_SEND_TAG};
-    const struct cw_probed answer = {.clock = 9, .found = 1};
-    struct cw_message m = {.req = 1, .flags = CW_MESSAGE_FIRST | CW_MESSAGE_LAST};
-    struct log_inputs inputs = {.before = 1, .event = 1};
-    struct log_cursor cursor = {0};
-    struct cw_send back;
-
-    start(MEMORY);
-    for (m.tag = 0; m.tag < 4; m.tag++)
-        CU_ASSERT_EQUAL(log_message(&kept, &m, NULL, 0, NULL), CW_OK);
-    CU_ASSERT_EQUAL(log_done(&kept, LOG_SENT, 1), CW_OK);
-    m.flags |= CW_MESSAGE_ACTIVE;
-    CU_ASSERT_EQUAL(log_message(&kept, &m, NULL, 0, NULL), CW_OK);
-    kept.taken = 1;
-    CU_ASSERT_EQUAL(log_taken(&kept, 2, 5), CW_OK);
-    CU_ASSERT_EQUAL(put_send(&send), CW_OK);
-    CU_ASSERT_EQUAL(log_taken(&kept, 3, 5), CW_OK);
-    CU_ASSERT_EQUAL(put_readings(readings, sizeof(readings)), CW_OK);
-    CU_ASSERT_EQUAL(put_answer(&answer), CW_OK);
-    CU_ASSERT_EQUAL(log_taken(&kept, 6, 10), CW_OK);
-    CU_ASSERT_EQUAL(put_send(&send), CW_OK);
-    CU_ASSERT_EQUAL(log_next_send(&kept, &cursor, &inputs, &back), CHAIN_HERE);
-    CU_ASSERT_TRUE(inputs.senders[0].tag == 1 && inputs.senders[0].messages == 1);
-    CU_ASSERT_EQUAL(inputs.senders[1].messages, 0);
-    inputs_begin(&inputs);
-    CU_ASSERT_EQUAL(log_find_send(&kept, &cursor, &inputs), CHAIN_HERE);
-    CU_ASSERT_EQUAL(log_find_send(&kept, &cursor, &inputs), CHAIN_HERE);
-    CU_ASSERT_EQUAL(log_next_send(&kept, &cursor, &inputs, &back), CHAIN_HERE);
-    CU_ASSERT_TRUE(inputs.before == 2 && inputs.event == 6);
-    CU_ASSERT_TRUE(inputs.senders[0].tag == 2 && inputs.senders[1].tag == 3);
-    CU_ASSERT_TRUE(inputs.done == 1 && inputs.active == 1 && inputs.answers == 1);
-    CU_ASSERT_TRUE(inputs.readings[READING_OF_CLOCK] == 1 &&
-                   inputs.readings[READING_OF_RANDOM] == 1 && inputs.unread == 0);
+    CU_ASSERT_EQUAL(log_next_determinant(&kept, &cursor, &d), CHAIN_END);
     finish();
 }
 
@@ -583,10 +539,7 @@ static int write_item(uint32_t i, struct relay_block *block)
 static bool read_items(const uint32_t *items, uint32_t count)
 {
     struct log_cursor cursor = {0};
-    struct log_cursor at_sends = {0};
-    struct log_inputs inputs = {0};
     struct log_determinant d;
-    struct cw_send send;
     bool right = true;
 
     for (uint32_t n = 0; n < count && right; n++) {
@@ -595,16 +548,14 @@ static bool read_items(const uint32_t *items, uint32_t count)
 
         if (i % 5 == 0)
             right = next_is_message(&cursor, &m, m.total);
-        else if (i % 5 == 4)
-            right = log_next_send(&kept, &at_sends, &inputs, &send) == CHAIN_HERE && send.tag == i;
         else
             right = log_next_determinant(&kept, &cursor, &d) == CHAIN_HERE &&
                     (d.type != LOG_TAKEN || d.clock == i) &&
                     (d.type != LOG_READINGS || codec_pattern_is(d.bytes, 2, 1 + i % 300)) &&
-                    (d.type != LOG_ANSWER || d.answer.tag == i);
+                    (d.type != LOG_ANSWER || d.answer.tag == i) &&
+                    (d.type == LOG_SEND) == (i % 5 == 4) && (d.type != LOG_SEND || d.send.tag == i);
     }
-    return right && log_next_send(&kept, &at_sends, &inputs, &send) == CHAIN_END &&
-           log_next_determinant(&kept, &cursor, &d) == CHAIN_END;
+    return right && log_next_determinant(&kept, &cursor, &d) == CHAIN_END;
 }
 
 /* Somebody else takes the memory now and then: what was refused is as if it had never been. */

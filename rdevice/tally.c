@@ -1,4 +1,4 @@
-#include "relay/log/inputs.h"
+#include "rdevice/tally.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -12,39 +12,33 @@
 #define COLLECTIVE (1ull << 48)
 #define SOURCE (0xffffull << 32)
 
-void inputs_begin(struct log_inputs *inputs)
-{
-    *inputs = (struct log_inputs){.before = inputs->event, .event = inputs->event};
-}
-
-void inputs_add_message(struct log_inputs *inputs, uint64_t tag)
+void tally_message(struct tally *tally, uint64_t tag)
 {
     if (tag & COLLECTIVE)
         tag &= COLLECTIVE | SOURCE;
-    for (size_t i = 0; i < INPUTS_SENDERS_MAX; i++) {
-        if (inputs->senders[i].messages == 0)
-            inputs->senders[i].tag = tag;
-        if (inputs->senders[i].tag == tag) {
-            inputs->senders[i].messages++;
+    for (size_t i = 0; i < TALLY_SENDERS_MAX; i++) {
+        if (tally->senders[i].messages == 0)
+            tally->senders[i].tag = tag;
+        if (tally->senders[i].tag == tag) {
+            tally->senders[i].messages++;
             return;
         }
     }
-    inputs->messages++;
+    tally->messages++;
 }
 
-void inputs_add_readings(struct log_inputs *inputs, const uint8_t *bytes, size_t size)
+void tally_readings(struct tally *tally, const uint8_t *bytes, size_t size)
 {
-    size_t head = size < READINGS_HEAD ? size : READINGS_HEAD;
-    struct readings_reader reader = {.bytes = bytes + head, .left = size - head};
+    struct readings_reader reader = {.bytes = bytes, .left = size};
     uint64_t count;
     uint8_t kind;
 
-    if (inputs->read + reader.left <= INPUTS_READ_MAX) {
-        inputs->read += reader.left;
+    if (tally->read + reader.left <= TALLY_READ_MAX) {
+        tally->read += reader.left;
         while (readings_skip(&reader, &kind, &count) == READINGS_OK)
-            inputs->readings[reading_group(kind)] += count;
+            tally->readings[reading_group(kind)] += count;
     }
-    inputs->unread += reader.left;
+    tally->unread += reader.left;
 }
 
 /* --- as text ----------------------------------------------------------------------------------
@@ -92,22 +86,35 @@ static void add_sender(struct list *list, uint64_t count, uint64_t tag)
             (uint32_t)tag);
 }
 
-void inputs_describe(const struct log_inputs *inputs, char *to, size_t size)
+static size_t add_since(const struct tally *tally, char *to, size_t size)
 {
-    struct list list = {.to = to, .size = size};
+    if (tally->act == 0)
+        return (size_t)snprintf(to, size, "; since its start: ");
+    return (size_t)snprintf(to, size, "; since act %" PRIu64 " at poll %" PRIu64 ", which agreed: ",
+                            tally->act, tally->poll);
+}
 
+void tally_append(const struct tally *tally, char *text, size_t size)
+{
+    size_t used = strlen(text);
+    struct list list = {0};
+
+    if (size < used + TALLY_TEXT_MIN)
+        return;
+    used += add_since(tally, text + used, size - used);
+    list = (struct list){.to = text + used, .size = size - used};
     for (int group = 0; group < READING_GROUPS; group++)
-        add_some(&list, inputs->readings[group], reading_group_name(group, 1),
+        add_some(&list, tally->readings[group], reading_group_name(group, 1),
                  reading_group_name(group, 2));
-    add_some(&list, inputs->answers, "probe", "probes");
-    for (size_t i = 0; i < INPUTS_SENDERS_MAX && inputs->senders[i].messages > 0; i++)
-        add_sender(&list, inputs->senders[i].messages, inputs->senders[i].tag);
-    add_some(&list, inputs->messages, "other message", "other messages");
-    add_some(&list, inputs->active, "active message", "active messages");
-    add_some(&list, inputs->done, "end of a request", "ends of requests");
-    add_some(&list, inputs->unread, "more byte of readings", "more bytes of readings");
+    add_some(&list, tally->answers, "probe", "probes");
+    for (size_t i = 0; i < TALLY_SENDERS_MAX && tally->senders[i].messages > 0; i++)
+        add_sender(&list, tally->senders[i].messages, tally->senders[i].tag);
+    add_some(&list, tally->messages, "other message", "other messages");
+    add_some(&list, tally->active, "active message", "active messages");
+    add_some(&list, tally->done, "end of a request", "ends of requests");
+    add_some(&list, tally->unread, "more byte of readings", "more bytes of readings");
     if (list.full)
-        snprintf(to + list.used, size - list.used, "%s...", list.used ? ", " : "");
+        snprintf(list.to + list.used, list.size - list.used, "%s...", list.used ? ", " : "");
     else if (list.used == 0)
-        snprintf(to, size, "no input");
+        snprintf(list.to, list.size, "no input");
 }
