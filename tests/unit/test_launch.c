@@ -166,7 +166,7 @@ TEST(goes_on_from_an_image)
     /* the descriptors as they are named, no others, the environment, the working directory */
     write_restorer("#!/bin/bash\n"
                    "eval \"cat <&$1\"\n"
-                   "echo $2 $3 $4 $# $CAUSEWAY_FD $PMI_FD $PMI_RANK $GREETING\n"
+                   "echo $2 $3 $4 $5 $# $CAUSEWAY_FD $PMI_FD $PMI_RANK $GREETING\n"
                    "pwd\n"
                    "ls /proc/self/fd | wc -w\n"
                    "eval \"dd bs=4096 count=1 <&$2 >/dev/null 2>&1\"\n"
@@ -177,7 +177,8 @@ TEST(goes_on_from_an_image)
     CU_ASSERT_TRUE(fcntl(image, F_GETFD) >= 0); /* borrowed */
     CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3);
     /* of 8: 0 to 2, PMI, control, image, that of the script, which ls does not have, its own */
-    snprintf(text, sizeof(text), "the image\n101 100 -1 4 101 100 2 hello\n%s\n7\n", scratch_dir);
+    snprintf(text, sizeof(text), "the image\n101 100 -1 -1 5 101 100 2 hello\n%s\n7\n",
+             scratch_dir);
     printed(text);
     CU_ASSERT_EQUAL(read(fds[LAUNCH_PMI], report, sizeof(report)), 3);
     CU_ASSERT_EQUAL(recv(fds[LAUNCH_CONTROL], report, sizeof(report), 0), 6);
