@@ -144,7 +144,7 @@ static const struct cw_option further_options[] = {
      .help = "(alone, or with --timeout, --stats, --verbose) go on with that job"},
     {"no-log", .at = AT(no_log), .help = "no recovery: keep no log; a crash ends the job"},
     {"channel", .argument = "auto|off|on", CW_OPTION_WORD, AT(channel),
-     .help = "ranks of this machine exchange messages through memory, without the relay between; "
+     .help = "ranks of one host exchange messages through memory, without the relay between; "
              "the log is there, too, within --log-memory and --log-disk (default auto: where that "
              "can be)"},
     {0}};
@@ -394,10 +394,13 @@ static void choose_resume_timeout(struct run_options *o)
 /* Which option has no meaning with channel memory; NULL: none. */
 static const char *against_channel(const struct run_options *o)
 {
-    static const char *const against[] = {"f", "job-dir", "log-dir", "spares", NULL};
+    static const char *const against[] = {"job-dir", "log-dir", "spares", NULL};
+    static const char *const on_grid[] = {"relay-at", "restart-at", NULL};
 
     if (o->hosts.relay_at == RELAY_AT_CLUSTER)
         return "relay-at cluster";
+    if (o->grid && first_of(o, on_grid))
+        return first_of(o, on_grid);
     return first_of(o, against);
 }
 
@@ -413,7 +416,7 @@ static bool channel_suits(const struct run_options *o)
     for (i = 0; i < sizeof(limits) / sizeof(*limits) && limit.rlim_cur == RLIM_INFINITY; i++)
         getrlimit(limits[i], &limit);
     return limit.rlim_cur == RLIM_INFINITY && !against_channel(o) && !first_of(o, chosen) &&
-           !o->hosts.list.count && o->ranks <= CW_CHANNEL_RANKS_MAX;
+           !o->hosts.list.count && !o->grid && o->ranks <= CW_CHANNEL_RANKS_MAX;
 }
 
 static int check_channel(struct run_options *o, struct cw_err *err)
@@ -430,11 +433,11 @@ static int check_channel(struct run_options *o, struct cw_err *err)
             "--channel on: for ranks whose log is in the memory of their host, and lost with it; "
             "not with --%s",
             name);
-    if (o->ranks > CW_CHANNEL_RANKS_MAX && !o->hosts.list.count)
+    if (o->ranks > CW_CHANNEL_RANKS_MAX && !o->hosts.list.count && !o->grid)
         return cw_err_set(err, CW_EINVAL, "--channel on: for at most %u ranks of a host",
                           CW_CHANNEL_RANKS_MAX);
     /* what is left to the relay is little, and costs nothing in a file */
-    if (!given(o, "log-safety") && !o->no_log && o->resume_ms && !o->hosts.list.count)
+    if (!given(o, "log-safety") && !o->no_log && o->resume_ms && !o->hosts.list.count && !o->grid)
         o->relay_settings.log_safety = RELAY_LOG_IN_FILE;
     return CW_OK;
 }

@@ -64,7 +64,7 @@ no_host_is_lost() {
 # --- the tests --------------------------------------------------------------------
 
 all_sites() {
-  over_grid 6 --map-by site
+  over_grid 6 --map-by site "$@"
   run "${job_command[@]}"
   expect_same
   [[ ! -s $tmp/err ]] || wrong "expected nothing on standard error"
@@ -75,7 +75,7 @@ all_sites() {
 }
 
 rank_is_killed() {
-  over_grid 6 --map-by site --fault kill:3@event:4000
+  over_grid 6 --map-by site --fault kill:3@event:4000 "$@"
   run "${job_command[@]}"
   expect_same
   if ! started_on 3 b1.b 2 && ! started_on 3 b2.b 2; then
@@ -329,6 +329,8 @@ against_each_other() {
   refused '--relay: not with -f' --relay tcp:a1:7000
   refused '--here x: grid test has no such site' --here x
   refused "--restart-at x: expected site or grid" --restart-at x
+  refused "--channel on: .* not with --restart-at" --channel on --restart-at grid
+  refused "--channel on: .* not with --relay-at" --channel on --relay-at a
   refused "--relay-at cluster: expected a site of grid test: a, b, c" --relay-at cluster
 }
 
@@ -346,7 +348,9 @@ services_start
 t "ranks at three sites" all_sites
 t "one connection between two sites" one_connection
 t "one connection over a long way, as the grid file says" one_connection_over_a_long_way
+t "ranks with channel memory at three sites" all_sites --channel on
 t "a rank is killed" rank_is_killed
+t "a rank with channel memory is killed" rank_is_killed --channel on
 t "a site with a gateway is cut off" site_is_cut b
 t "a site that is published is cut off" site_is_cut c
 t "a configuration for ssh is written anew" config_is_written_anew

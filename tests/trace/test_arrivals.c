@@ -5,6 +5,7 @@
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
+#include <string.h>
 
 SUITE_AFTER_EACH("trace of arrivals", fixture_end);
 
@@ -151,8 +152,11 @@ TEST(from_a_point)
                        "1 > ARRIVAL from 0 tag 7 total 0 FIRST LAST ACTIVE event 3\n"
                        "1 > ARRIVAL from 0 tag 8 total 0 SYNC 3 FIRST LAST event 4\n"
                        "1 > ARRIVAL from 0 tag 9 total 100000 SYNC 0 FIRST (40000 bytes)\n");
+        say_live(r1, 0, 15);
+        say_taken(r1, 1, 16); /* before it says POINT: no news */
+        CU_ASSERT_PTR_NULL(strstr(f.story, "REFUSED"));
         if (killed)
-            kill_it(); /* its session ends, as it was not live */
+            kill_it();
         else
             say_more(r0, 9, 40000, 60000);
         fixture_forget(&f);
