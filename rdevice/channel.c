@@ -133,7 +133,7 @@ void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox 
     find_places(c, setup);
     open_bell(c, setup, -1);
     c->came_before = cw_channel_come(&c->memory, c->rank);
-    c->waits_for = c->rank;
+    c->waits_for = CHANNEL_NOBODY;
     c->keeps = c->others_keep = cw_channel_keeps(&c->memory) && !cw_channel_is_spent(&c->memory);
     c->decisions = cw_channel_decisions(&c->memory, c->rank);
     c->found = arena_alloc(ranks * sizeof(*c->found));
@@ -159,7 +159,7 @@ void channel_open_again(struct channel *c, const struct cw_setup *setup)
         c->keeps = c->others_keep = false;
     c->came_before = cw_channel_come(&c->memory, c->rank);
     c->repeated = 0;
-    c->waits_for = c->rank;
+    c->waits_for = CHANNEL_NOBODY;
     open_streams(c);
     arrivals_on_restore(&c->arrivals);
 }
@@ -248,7 +248,7 @@ static bool wake(struct channel *c, uint32_t other)
 
 static bool has_room(struct channel *c)
 {
-    return c->waits_for != c->rank &&
+    return c->waits_for != CHANNEL_NOBODY &&
            cw_stream_room(&c->out[c->waits_for], CW_CHANNEL_PIECE_MAX) >= 0;
 }
 
@@ -261,12 +261,18 @@ static bool is_readable(const struct channel *c)
     return other < c->memory.ranks;
 }
 
+/* With a log, nothing is taken where there is no room: what is there is no reason to be awake. */
+static bool reads(const struct channel *c)
+{
+    return c->waits_for == CHANNEL_NOBODY || !c->keeps;
+}
+
 bool channel_goes_to_sleep(struct channel *c)
 {
     c->sleeps = cw_channel_sleep(&c->memory, c->rank);
-    if (c->waits_for != c->rank)
+    if (c->waits_for != CHANNEL_NOBODY)
         cw_stream_wait(&c->out[c->waits_for]);
-    return !is_readable(c) && !has_room(c);
+    return !(reads(c) && is_readable(c)) && !has_room(c);
 }
 
 void channel_woke(struct channel *c)
@@ -416,7 +422,7 @@ int32_t channel_put(struct channel *c, uint32_t to, struct cw_piece *head, const
 
     if (stream->broken)
         broken(c, to, "it took what was not put");
-    c->waits_for = room < 0 ? to : c->rank;
+    c->waits_for = room < 0 ? to : CHANNEL_NOBODY;
     if (room < 0)
         return -1;
     head->size = (uint32_t)room;
@@ -561,7 +567,7 @@ static void look_at_others(struct channel *c)
 }
 
 /* Others see which of their messages were matched: what decided that, until now, is noted first. */
-static void tell_now(struct channel *c, uint64_t polls, bool noted)
+void channel_tell_matched(struct channel *c, uint64_t polls, bool noted)
 {
     if (c->mailbox.matched_count == 0)
         return;
@@ -584,7 +590,7 @@ bool channel_read(struct channel *c, uint64_t polls)
         c->held_looks = 0;
     else if (c->holds[c->held])
         look_at_others(c);
-    tell_now(c, polls, came);
+    channel_tell_matched(c, polls, came);
     return came;
 }
 

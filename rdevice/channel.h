@@ -14,6 +14,7 @@
  */
 #define CHANNEL_HELD_LOOKS_MAX 10u
 #define CHANNEL_HELD_LOOK_NS 100000000ull
+#define CHANNEL_NOBODY UINT32_MAX
 #define CHANNEL_ROOM_NS 10000000000ull /* that a send waits for images to make room for its log */
 
 struct channel {
@@ -35,7 +36,7 @@ struct channel {
     uint32_t held_looks;      /* at which all other ranks slept, while messages were held back */
     uint64_t next_look_ns;    /* while they are */
     _Atomic uint32_t *sleeps; /* in the memory: whether this rank does */
-    uint32_t waits_for;       /* the rank in whose stream there is no room; the rank itself: none */
+    uint32_t waits_for;       /* the rank in whose stream there is no room; or CHANNEL_NOBODY */
     struct cw_stream *in;     /* by sender */
     struct cw_stream *out;    /* by receiver */
     struct cw_stream_sum *found; /* by receiver: what earlier incarnations had put */
@@ -79,6 +80,10 @@ struct cw_rank_stats channel_count(struct channel *c);
  * Returns whether anything has. Ends the process when another rank wrote what cannot be, and when
  * all ranks wait for room for what this one has not received. */
 bool channel_read(struct channel *c, uint64_t polls);
+
+/* Tells others of this host which of their messages were matched, but those for whom there is no
+ * room now. `noted`: what decided that is, that is to say that something was taken at this poll. */
+void channel_tell_matched(struct channel *c, uint64_t polls, bool noted);
 
 /* What this rank decides is noted before it can be seen: inputs of the program that it has not
  * noted yet, and what it sends. */

@@ -269,6 +269,19 @@ static void await_farewell(struct exchange *x)
     }
 }
 
+/* Who waits for what was received last hears of it: no poll follows. */
+static void tell_senders(struct exchange *x)
+{
+    uint64_t since = cw_clock_ns();
+
+    channel_tell_matched(&x->channel, x->cursor.polls, false);
+    exchange_tell_matched(x);
+    while (x->channel.mailbox.matched_count > 0) {
+        exchange_wait(x, since);
+        channel_tell_matched(&x->channel, x->cursor.polls, true);
+    }
+}
+
 void device_close(void)
 {
     struct exchange *x = &device.exchange;
@@ -278,8 +291,10 @@ void device_close(void)
     cursor_used_up(x, true);
     operation_inputs(x);
     inputs_pause(true);
-    if (x->channel.on)
+    if (x->channel.on) {
+        tell_senders(x);
         exchange_tell_counts(x);
+    }
     stats = exchange_count(x);
     cw_bye_put(exchange_frame(x, CW_FRAME_BYE, CW_BYE_SIZE), &stats);
     exchange_flush(x);

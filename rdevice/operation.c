@@ -192,7 +192,7 @@ static void put_pieces(struct exchange *x, const struct iovec *from, size_t size
             await_room(x, since);
         }
     }
-    x->channel.waits_for = x->channel.rank;
+    x->channel.waits_for = CHANNEL_NOBODY;
 }
 
 /* One that was made before has been put, all of it or as much as there was room for, if all that is

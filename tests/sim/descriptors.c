@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define DESCRIPTORS_MAX 4096
 #define PAGE 4096u
@@ -91,6 +92,18 @@ void memory_size(struct sim_memory *memory, size_t size)
     memset(memory->at, 0, PAGE);
 }
 
+struct sim_memory *memory_new_zero(size_t size)
+{
+    struct sim_memory *memory = memory_new();
+
+    *memory = (struct sim_memory){.next = memory->next, .size = size, .mapped = true};
+    memory->at = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory->at == MAP_FAILED)
+        abort();
+    return memory;
+}
+
 void descriptors_fini(void)
 {
     memset(table, 0, (size_t)count * sizeof(*table));
@@ -99,7 +112,10 @@ void descriptors_fini(void)
         struct sim_memory *memory = memories;
 
         memories = memory->next;
-        free(memory->at);
+        if (memory->mapped)
+            munmap(memory->at, memory->size);
+        else
+            free(memory->at);
         free(memory);
     }
 }

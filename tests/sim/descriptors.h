@@ -17,6 +17,7 @@ struct sim_memory {
     struct sim_memory *next;
     size_t size;
     uint8_t *at;
+    bool mapped; /* with munmap(2) it goes */
 };
 
 /* One of them is not NULL. */
@@ -40,6 +41,8 @@ bool descriptor_refers(const struct socket *socket);
 struct sim_memory *memory_new(void);
 /* Of so many bytes, the first page zero. */
 void memory_size(struct sim_memory *memory, size_t size);
+/* All of it zero, and made as it is used. */
+struct sim_memory *memory_new_zero(size_t size);
 
 /* At the end of a run. */
 void descriptors_fini(void);

@@ -59,6 +59,10 @@ static void lose_log(const char *text)
 {
     if (!sim.plan.tight)
         sim_fail("a log is given up: %s", text);
+    if (sim.plan.channel) { /* the job goes on, as long as nobody dies */
+        sim.unlogged = true;
+        return;
+    }
     sim.given_up = true;
     job_relay_lost(&d.job, text, sim.now_ns);
 }
@@ -192,6 +196,12 @@ static void end_without_relay(const char *text)
     job_fail(&d.job, 1, sim.now_ns, "%s", text);
 }
 
+static void end_without_log(const char *text)
+{
+    sim.given_up = true;
+    job_fail(&d.job, 1, sim.now_ns, "%s", text);
+}
+
 static void tell_life(const struct sim_process *p, enum life_what what, const char *text)
 {
     job_life(&d.job,
@@ -227,6 +237,9 @@ static void on_report(struct sim_process *p, const struct process_news *news)
         sim_trace("%u.%u reports: %s", p->rank, p->incarnation, report.text);
         if (report.kind == CW_REPORT_RELAY_LOST)
             tell_life(p, LIFE_SUSPECT, report.text);
+        else if (sim.plan.tight && sim.plan.channel &&
+                 strstr(report.text, "cannot be started again"))
+            end_without_log(report.text);
         else if (strstr(report.text, "no such job"))
             end_without_relay(report.text);
         else if (strstr(report.text, "does not repeat") || strstr(report.text, "diverged"))
@@ -300,7 +313,7 @@ static void let_go(const struct job_order *order)
     sim_trace("rank %u is down: %s", order->process.rank, order->why);
     keep_last_words(p);
     p->left = true;
-    if (order->remains == JOB_REMAINS_KILL)
+    if (order->remains == JOB_REMAINS_KILL || sim.plan.channel)
         process_kill(p, W_EXITCODE(0, SIGKILL));
 }
 
@@ -476,8 +489,9 @@ void dispatch_open(void)
                                    .addresses = addresses,
                                    .key_file = "simulated",
                                    .homes = sim.plan.homes,
-                                   .hello_flags =
-                                       CW_HELLO_LOG | (sim.plan.image_one_in ? CW_HELLO_IMAGES : 0),
+                                   .hello_flags = CW_HELLO_LOG |
+                                                  (sim.plan.image_one_in ? CW_HELLO_IMAGES : 0) |
+                                                  (sim.plan.channel ? CW_HELLO_CHANNEL : 0),
                                    .resume_ms = sim.plan.resume_ms,
                                    .events = &relays_events};
     struct cw_err err;

@@ -134,6 +134,8 @@ static void kills_step(void)
 void faults_step(void)
 {
     cuts_step();
+    if (sim.unlogged)
+        return; /* who dies now is not started again */
     kills_step();
     if (!sim.plan.fault_one_in || sim.faults >= sim.plan.faults_max)
         return;

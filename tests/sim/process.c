@@ -1,4 +1,5 @@
 #include "tests/sim/process.h"
+#include "common/channel.h"
 #include "common/cred.h"
 #include "common/setup.h"
 #include "tests/sim/descriptors.h"
@@ -87,6 +88,12 @@ static void fill_setup(struct sim_process *p, uint64_t fault_event)
     uint8_t job_key[CW_KEY_SIZE];
 
     relay_address(setup.address, sizeof(setup.address), sim.plan.homes[p->rank], WAYS_DISPATCHER);
+    if (sim.plan.channel) {
+        setup.flags |= CW_SETUP_CHANNEL;
+        setup.channel_ranks = sim_ranks_beside(p->rank, setup.channel_rank);
+        setup.channel_bytes = cw_channel_bytes(setup.channel_ranks, sim.plan.channel_log);
+        setup.mailbox_bytes = SIM_MEMORY / sim.plan.ranks;
+    }
     if (sim.plan.image_one_in)
         snprintf(setup.image_address, sizeof(setup.image_address), "unix:/simulated/images");
     memcpy(setup.job, sim.job_id, sizeof(setup.job));

@@ -1,4 +1,5 @@
 #include "tests/sim/sim.h"
+#include "common/channel.h"
 #include "tests/sim/dispatch.h"
 #include "tests/sim/image.h"
 #include "tests/sim/slot.h"
@@ -16,6 +17,7 @@
 #define LONG_ONE_IN 50 /* seeds whose programs are long */
 #define LONG_STEPS 900
 #define LONG_MESSAGE_MAX 3000
+#define CHANNEL_LOG_BLOCKS 16384ull /* address space, not memory */
 
 struct sim sim;
 
@@ -107,6 +109,21 @@ static void choose_safety(struct sim_plan *plan, uint64_t *random)
         plan->rings[i] = false;
 }
 
+/* Whether the ranks have channel memory, and with what room for what is logged there. */
+static void choose_channel(struct sim_plan *plan, uint64_t *random)
+{
+    uint32_t hosts;
+
+    plan->channel = PICK(random, 0, 0, 1);
+    if (plan->channel && plan->image_one_in)
+        plan->tight = PICK(random, 0, 1);
+    hosts = PICK(random, 1, 1, 2, 3);
+    for (uint32_t i = 0; i < plan->ranks; i++)
+        plan->hosts[i] = (uint8_t)codec_random_below(random, hosts);
+    plan->channel_log =
+        (plan->tight ? PICK(random, 1, 4, 16) : CHANNEL_LOG_BLOCKS) * CW_CHANNEL_BLOCK_MIN;
+}
+
 struct sim_plan sim_plan_of(uint64_t seed)
 {
     uint64_t r = sim_mix(seed, 0);
@@ -163,7 +180,22 @@ struct sim_plan sim_plan_of(uint64_t seed)
     plan.tight = plan.image_one_in > 0 && !plan.disk && plan.kill_one_in == 0 && PICK(&r, 0, 1);
     if (plan.tight)
         plan.log_memory = plan.ranks * PICK(&r, 2, 4, 8) * RELAY_BLOCK_BYTES;
+    choose_channel(&plan, &r);
     return plan;
+}
+
+uint32_t sim_ranks_beside(uint32_t rank, uint16_t *ranks)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < sim.plan.ranks; i++) {
+        if (sim.plan.hosts[i] != sim.plan.hosts[rank])
+            continue;
+        if (ranks)
+            ranks[count] = (uint16_t)i;
+        count++;
+    }
+    return count;
 }
 
 /* --- turns ---------------------------------------------------------------------------------------
@@ -260,6 +292,17 @@ void sim_step(void)
 /* --- a run ---------------------------------------------------------------------------------------
  */
 
+static void open_channels(const struct sim_plan *plan)
+{
+    for (uint32_t rank = 0; rank < plan->ranks; rank++) {
+        size_t bytes = cw_channel_bytes(sim_ranks_beside(rank, NULL), plan->channel_log);
+        int *fd = &sim.channel_fd[plan->hosts[rank]];
+
+        if (*fd == 0)
+            *fd = descriptor_new((struct descriptor){.memory = memory_new_zero(bytes)});
+    }
+}
+
 static void begin(const struct sim_plan *plan, bool tracing)
 {
     sim = (struct sim){
@@ -273,7 +316,7 @@ static void begin(const struct sim_plan *plan, bool tracing)
     sim_trace(
         "seed %llu: mode %u, %u ranks of %u steps at %u relays, pipes of %zu bytes, rings of "
         "%zu%s, a fault in %u steps, a cut in %u, resumed for %u ms, logs of %zu bytes a segment, "
-        "%llu in memory%s, a relay killed in %u steps%s, an image in %u",
+        "%llu in memory%s, a relay killed in %u steps%s, an image in %u%s",
         (unsigned long long)plan->seed, plan->mode, plan->ranks, plan->program_steps, plan->relays,
         plan->pipe_size, plan->ring_bytes, plan->cuts ? ", cut-through" : "", plan->fault_one_in,
         plan->cut_one_in, plan->resume_ms, plan->segment_bytes,
@@ -285,7 +328,9 @@ static void begin(const struct sim_plan *plan, bool tracing)
         plan->power  ? ", or its power lost"
         : plan->sync ? ", with a journal"
                      : "",
-        plan->image_one_in);
+        plan->image_one_in, plan->channel ? ", channel memory" : "");
+    if (plan->channel)
+        open_channels(plan);
     cores_open();
     dispatch_open();
 }

@@ -64,6 +64,9 @@ struct sim_plan {
     size_t segment_bytes;   /* of the logs */
     uint64_t log_memory;    /* of the logs of a relay; what is more goes to disk */
     bool disk;
+    bool channel;                 /* ranks have channel memory ... */
+    uint8_t hosts[SIM_RANKS_MAX]; /* ... each with the others of its host ... */
+    uint64_t channel_log;         /* ... with so many bytes of a log */
 };
 
 /* A rank over all its incarnations; see record.h. */
@@ -107,10 +110,12 @@ struct sim {
     bool ready;        /* the job is open at all relays, and they are linked */
     bool tracing;
     bool failed;
-    bool over;       /* the job has ended */
-    bool detected;   /* a divergence was */
-    bool given_up;   /* a session that the job needs was suspended for too long */
-    uint64_t cut_ns; /* when a connection was cut first */
+    bool over;                     /* the job has ended */
+    bool detected;                 /* a divergence was */
+    bool given_up;                 /* a session that the job needs was suspended for too long */
+    bool unlogged;                 /* a log has outgrown its memory */
+    int channel_fd[SIM_RANKS_MAX]; /* of the channel memory of each host */
+    uint64_t cut_ns;               /* when a connection was cut first */
     char why[640];
     uint8_t relay_key[CW_KEY_SIZE];
     uint8_t job_id[CW_ID_SIZE];
@@ -142,6 +147,9 @@ struct sim_result {
 
 struct sim_plan sim_plan_of(uint64_t seed);
 void sim_run(const struct sim_plan *plan, bool tracing, struct sim_result *result);
+
+/* How many ranks are on the host of this one, and which; `ranks` may be NULL. */
+uint32_t sim_ranks_beside(uint32_t rank, uint16_t *ranks);
 
 /* One of those who can do something does it; or time passes. */
 void sim_step(void);

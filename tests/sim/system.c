@@ -6,12 +6,14 @@
 #undef recvmsg
 #undef close
 #undef getenv
+#undef fstat
 #include "common/clock.h"
 #include "common/setup.h"
 #include "tests/sim/relay.h"
 #include "tests/sim/sim.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdarg.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -316,6 +318,62 @@ int sim_munmap(void *at, size_t size)
     return 0;
 }
 
+int sim_fstat(int fd, struct stat *to)
+{
+    const struct descriptor *d = descriptor_of(fd);
+
+    if (!d)
+        return fstat(fd, to);
+    *to = (struct stat){.st_size = d->memory ? (off_t)d->memory->size : 0};
+    return 0;
+}
+
+static int channel_fd(void)
+{
+    return sim.channel_fd[sim.plan.hosts[process_now()->rank]];
+}
+
+void *sim_channel_memory(void)
+{
+    return descriptor_of(channel_fd())->memory->at;
+}
+
+/* Others that sleep there. Who dies before has woken nobody. */
+static long wake_futex(const void *futex)
+{
+    task_give_way();
+    for (struct sim_process *p = sim.processes; p; p = p->next)
+        if (!p->ended && p->task.futex == futex)
+            p->task.futex = NULL;
+    return 0;
+}
+
+static long sleep_at_futex(const uint32_t *futex, uint32_t expected, const struct timespec *t)
+{
+    task_give_way();
+    if (*(const volatile uint32_t *)futex != expected)
+        return -EAGAIN;
+    task_sleep_at(futex, sim.now_ns + cw_timespec_ns(t));
+    return 0;
+}
+
+/* What the device asks of the kernel past libc: of channel memory it is simulated. */
+long sim_call(long number, long a, long b, long c, long d, long e, long f)
+{
+    if (number == SYS_futex && b == FUTEX_WAKE)
+        return wake_futex((const void *)a);
+    if (number == SYS_futex && b == FUTEX_WAIT)
+        return sleep_at_futex((const uint32_t *)a, (uint32_t)c, (const struct timespec *)d);
+    if (descriptor_of((int)a))
+        return 0; /* fcntl(2) */
+    return system_call6(number, a, b, c, d, e, f);
+}
+
+void sim_give_way(void)
+{
+    task_give_way();
+}
+
 uint64_t sim_copy_ticks(void)
 {
     return sim.now_ns += sim_below(CLOCK_STEP_NS);
@@ -455,12 +513,15 @@ void sim_exit(int code)
 
 char *sim_getenv(const char *name)
 {
-    static char fd[16];
+    static char text[16];
+    int fd = -1;
 
-    if (!process_now() || strcmp(name, CW_SETUP_ENV) != 0)
-        return NULL;
-    snprintf(fd, sizeof(fd), "%d", process_now()->control_fd);
-    return fd;
+    if (process_now() && strcmp(name, CW_SETUP_ENV) == 0)
+        fd = process_now()->control_fd;
+    if (process_now() && sim.plan.channel && strcmp(name, CW_CHANNEL_ENV) == 0)
+        fd = channel_fd();
+    snprintf(text, sizeof(text), "%d", fd);
+    return fd < 0 ? NULL : text;
 }
 
 void sim_random_bytes(void *to, size_t size)

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,10 +30,17 @@
 #undef static_assert
 #define _Static_assert(...) struct sim_asserted_elsewhere
 
+#include "common/channel.h"
 #include "common/copy.h"
 #include "common/secret.h"
 #include "common/thread.h"
 #include "common/transport.h"
+#include "rdevice/arena.h"
+#include "rdevice/image/system.h"
+
+/* Room for a piece of what is noted at once, and no more: programs come to the next one. */
+#undef CW_CHANNEL_BLOCK_MAX
+#define CW_CHANNEL_BLOCK_MAX CW_CHANNEL_BLOCK_MIN
 
 #pragma GCC visibility push(default)
 ssize_t sim_send(int fd, const void *bytes, size_t size, int flags);
@@ -58,6 +66,13 @@ int sim_cond_timedwait(pthread_cond_t *condition, const struct timespec *until);
 int sim_cond_wait(pthread_cond_t *condition);
 int sim_cond_broadcast(pthread_cond_t *condition);
 int sim_shutdown(int fd, int how);
+
+/* The channel memory of the host of the process that runs. */
+void *sim_channel_memory(void);
+long sim_call(long number, long a, long b, long c, long d, long e, long f);
+int sim_fstat(int fd, struct stat *to);
+/* Others may get their turn. */
+void sim_give_way(void);
 
 int sim_sched_yield(void);
 int sim_raise(int number);
@@ -93,6 +108,15 @@ void sim_free(void *at);
 #define madvise(...) sim_nothing_at(__VA_ARGS__)
 #define cw_copy_ticks sim_copy_ticks
 
+#undef ARENA_CHANNEL
+#define ARENA_CHANNEL sim_channel_memory()
+#undef SYSTEM_CALL_
+#define SYSTEM_CALL_(number, a, b, c, d, e, f, ...)                                                \
+    sim_call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define system_map(at, size, protection, flags, fd, offset)                                        \
+    sim_mmap((void *)(at), size, protection, flags, fd, offset)
+#define fstat(...) sim_fstat(__VA_ARGS__)
+
 #define sched_yield(...) sim_sched_yield(__VA_ARGS__)
 /* A rank of the simulator has no policy. */
 #define sched_getscheduler(...) sim_no()
@@ -119,6 +143,18 @@ void sim_free(void *at);
 
 /* What runs when a library is loaded runs when a simulated process begins: sim_begin(). */
 #define constructor section("sim_begin"), used
+
+/* Between two of its stores a process may die, or others see the first. */
+#if defined(SIM_STORES_GIVE_WAY)
+#undef atomic_store_explicit
+#undef atomic_exchange_explicit
+#undef atomic_compare_exchange_weak_explicit
+#define atomic_store_explicit(at, value, order) (sim_give_way(), __atomic_store_n(at, value, order))
+#define atomic_exchange_explicit(at, value, order)                                                 \
+    (sim_give_way(), __atomic_exchange_n(at, value, order))
+#define atomic_compare_exchange_weak_explicit(at, expected, value, order, order_failed)            \
+    (sim_give_way(), __atomic_compare_exchange_n(at, expected, value, true, order, order_failed))
+#endif
 
 static inline int sim_no(void)
 {

@@ -50,6 +50,8 @@ static bool has_news(const struct task *task)
 {
     const struct descriptor *d = task->fd >= 0 ? descriptor_of(task->fd) : NULL;
 
+    if (task->sleeping)
+        return !task->futex;
     if (task->ready)
         return task->ready();
     return d && d->socket && socket_events(d->socket, task->events);
@@ -88,8 +90,9 @@ static void wait_now(uint64_t wake_ns)
     task->waiting = !sim_one_in(WAKE_EARLY_ONE_IN);
     task->wake_ns = wake_ns;
     task_yield();
-    task->waiting = false;
+    task->waiting = task->sleeping = false;
     task->ready = NULL;
+    task->futex = NULL;
 }
 
 void task_wait(int fd, short events, uint64_t wake_ns)
@@ -102,6 +105,14 @@ void task_wait(int fd, short events, uint64_t wake_ns)
 void task_wait_for(bool (*ready)(void), uint64_t wake_ns)
 {
     task_now->ready = ready;
+    wait_now(wake_ns);
+}
+
+void task_sleep_at(const void *futex, uint64_t wake_ns)
+{
+    task_now->sleeping = true;
+    task_now->futex = futex;
+    task_now->fd = -1;
     wait_now(wake_ns);
 }
 

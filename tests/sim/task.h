@@ -17,6 +17,8 @@ struct task {
     int fd;                      /* ... this descriptor (-1: none) ... */
     short events;
     bool (*ready)(void); /* ... or, if not NULL, for this */
+    bool sleeping;       /* ... or in futex(2) ... */
+    const void *futex;   /* ... there; NULL: it was woken */
     uint64_t wake_ns;    /* ... or for the time */
     uint32_t patience;   /* it gets its turn one time in so many */
 };
@@ -44,6 +46,8 @@ void task_give_way(void);
 /* Waits for what `fd` tells, or for the time; may return early. */
 void task_wait(int fd, short events, uint64_t wake_ns);
 void task_wait_for(bool (*ready)(void), uint64_t wake_ns);
+/* Until `futex` of the task is NULL. */
+void task_sleep_at(const void *futex, uint64_t wake_ns);
 void task_end(void) __attribute__((noreturn));
 
 #endif
