@@ -507,10 +507,11 @@ static bool read_one(struct channel *c, uint32_t other, uint64_t polls)
 }
 
 /* All that has come through the relay, or so much of it. */
-static void take_arrivals(struct channel *c, uint64_t count)
+static void take_arrivals(struct channel *c, uint64_t count, uint64_t polls)
 {
     const char *wrong = NULL;
 
+    c->arrivals_polls = polls;
     while (count-- > 0 && !wrong)
         wrong = arrivals_take(&c->arrivals);
     if (wrong)
@@ -525,7 +526,7 @@ static bool read_arrivals(struct channel *c, uint64_t polls)
         return false;
     if (c->keeps)
         channel_note_inputs(c, polls);
-    take_arrivals(c, count);
+    take_arrivals(c, count, polls);
     note_took(c, polls, c->memory.ranks, (uint32_t)count);
     return true;
 }
@@ -617,7 +618,7 @@ bool channel_next_matched(struct channel *c, struct cw_forward_ref *of)
 void channel_repeat_took(struct channel *c, const struct cw_piece *piece)
 {
     if (piece->req == c->memory.ranks)
-        take_arrivals(c, piece->more);
+        take_arrivals(c, piece->more, piece->tag);
     else if (piece->req > c->memory.ranks ||
              read_pieces(c, piece->req, piece->more, true) != piece->more)
         fatal_exit(CW_REPORT_FATAL, "the log in channel memory lacks what this rank had taken from "

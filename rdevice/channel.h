@@ -27,6 +27,7 @@ struct channel {
     const uint16_t *ranks;    /* ... are by places; of each place, the rank ... */
     uint32_t *places;         /* ... and of each rank, its place, or CHANNEL_FAR */
     struct arrivals arrivals; /* what comes through the relay */
+    uint64_t arrivals_polls;  /* the poll at which any of that was taken last */
     uint64_t told; /* acts that the relay knows of: what goes through it, of all incarnations */
     uint64_t told_before;     /* of those of earlier incarnations the relay has had so many ... */
     uint64_t missing;         /* ... and of the last one, a message, all but so many bytes */

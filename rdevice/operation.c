@@ -25,7 +25,7 @@ void operation_inputs(struct exchange *x)
 void operation_arrivals_taken(struct exchange *x)
 {
     const struct arrivals *a = &x->channel.arrivals;
-    const struct cw_taken taken = {.event = a->taken, .clock = x->cursor.polls};
+    const struct cw_taken taken = {.event = a->taken, .clock = x->channel.arrivals_polls};
 
     if (a->taken > 0)
         cw_taken_put(exchange_lazy_frame(x, CW_FRAME_TAKEN, CW_TAKEN_SIZE), &taken);

@@ -138,6 +138,7 @@ void recv_live(struct relay_conn *conn, const uint8_t *body)
     log_points_forget(&mailbox->log, live.clock);
     ledger_change(&mailbox->entry);
     conn->state = CONN_RANK;
+    mailbox_let_trim(mailbox);
     job_notice(conn->job, CW_NOTICE_RANK_LIVE, mailbox->rank, "repeated %" PRIu64 " events",
                live.event - mailbox->feed.skip);
     mailbox_pump(mailbox);

@@ -142,6 +142,13 @@ void snapshot_take(struct relay_mailbox *mailbox, const struct cw_point *at)
 /* --- the end of what was before ------------------------------------------------------------------
  */
 
+/* Then nobody knows yet whether it comes to that point again: one that went on otherwise is at none
+ * that its predecessor came to after that. */
+static bool repeats_elsewhere(const struct relay_mailbox *mailbox)
+{
+    return mailbox->elsewhere && mailbox->feed.conn->state == CONN_REPEATING;
+}
+
 enum snapshot_trimmed mailbox_trim(struct relay_mailbox *mailbox, const struct cw_point *at)
 {
     const struct log_point *point = log_point_find(&mailbox->log, at);
@@ -149,7 +156,7 @@ enum snapshot_trimmed mailbox_trim(struct relay_mailbox *mailbox, const struct c
 
     if (!point)
         return TRIM_UNKNOWN;
-    if (feed->conn && !feed->direct && !feed->away)
+    if (feed->conn && ((!feed->direct && !feed->away) || repeats_elsewhere(mailbox)))
         return TRIM_LATER;
     log_trim(&mailbox->log, point);
     mailbox_set_asked(mailbox, mailbox->asked);

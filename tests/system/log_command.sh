@@ -227,7 +227,7 @@ shown_as_json() {
   make_logs
   run_expect 0 '' "$causeway" log show --json "$logs"
   [[ $(wc -l <"$tmp/out") = 1 ]] || wrong "expected one line"
-  expect_out_like '^\{"directory":.*"version":4,.*"jobs":\[\{"job":"[0-9a-f]{32}","size":4,.*\}\]\}$'
+  expect_out_like '^\{"directory":.*"version":5,.*"jobs":\[\{"job":"[0-9a-f]{32}","size":4,.*\}\]\}$'
 }
 
 empty() {

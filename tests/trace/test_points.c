@@ -256,6 +256,32 @@ TEST(log_in_channel_memory)
     fixture_fini(&f);
 }
 
+/* Its predecessor's image becomes safe while it repeats: whether it comes to that point is known
+ * once it is live. */
+TEST(trim_while_a_rank_repeats_from_channel_memory)
+{
+    static const struct cw_point beginning = {0}, point = {.clock = 15};
+
+    for (uint64_t live = 14; live <= 15; live++) {
+        uint32_t answers;
+
+        fixture_init_log(&f, FIXTURE_MEMORY, FIXTURE_MEMORY);
+        f.channel = true;
+        fixture_start(&f, 2);
+        come_with_channel(2, &beginning);
+        say_live(r0, 0, 1);
+        say_point(r0, &point);
+        come_with_channel(3, &beginning);
+        answers = f.trims;
+        say_trim(&f, 0, &point);
+        CU_ASSERT_EQUAL(f.trims, answers);
+        say_live(r0, 0, live);
+        CU_ASSERT_EQUAL(f.trims, answers + 1);
+        CU_ASSERT_EQUAL(f.trimmed.known, live == 15);
+        fixture_fini(&f);
+    }
+}
+
 TEST(counted_by_a_rank_whose_messages_come_here)
 {
     start();
