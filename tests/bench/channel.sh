@@ -2,7 +2,7 @@
 # Channel memory beside the relay, and beside stock MPICH over TCP and over its own shared memory: a section of bench.sh,
 # which sources this after programs.sh.
 #
-# Environment: CHANNEL_OPTIONS (of the jobs with channel memory, "--no-log --channel on"; those at the relay beside them
+# Environment: CHANNEL_OPTIONS (of the jobs with channel memory, "--channel on"; those at the relay beside them
 #   have a log if these have), CHANNEL_RANKS (cores, twice and four times as many), CHANNEL_MESSAGES (yes; empty: only
 #   programs), CHANNEL_STEADY_SECONDS (of each run of the steady state, 4; 0: none), CHANNEL_PROGRAMS (stencils solvers
 #   scalapack; empty: none), CHANNEL_SECONDS (after which a run is ended, 20)
@@ -10,15 +10,15 @@
 # shellcheck disable=SC2154 # bench.sh sets RUNS, programs and dir
 # shellcheck disable=SC2317 # functions are called by their names
 
-CHANNEL_OPTIONS=${CHANNEL_OPTIONS:---no-log --channel on}
+CHANNEL_OPTIONS=${CHANNEL_OPTIONS:---channel on}
 CHANNEL_RANKS=${CHANNEL_RANKS:-$(nproc) $((2 * $(nproc))) $((4 * $(nproc)))}
 CHANNEL_MESSAGES=${CHANNEL_MESSAGES-yes}
 CHANNEL_PROGRAMS=${CHANNEL_PROGRAMS-stencils solvers scalapack}
 CHANNEL_SECONDS=${CHANNEL_SECONDS:-20}
 CHANNEL_STEADY_SECONDS=${CHANNEL_STEADY_SECONDS:-4}
 CHANNEL_SIZES="1 8192 65536 1048576" # bytes
-channel_relay=with
-[[ " $CHANNEL_OPTIONS " != *" --no-log "* ]] || channel_relay=without
+channel_relay=relay
+[[ " $CHANNEL_OPTIONS " != *" --no-log "* ]] || channel_relay=relay-without
 CHANNEL_MODES="tcp shm $channel_relay channel"
 
 # channel_cells KEY [KIND]: the medians of the four, and the last one's by the relay's and by the better stock's

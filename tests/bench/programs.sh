@@ -22,8 +22,9 @@ program_run() {
   case $mode in
   tcp) run=stock ;;
   shm) run=stock_shm ;;
-  with) run=logged ;;&
-  with | without) set -- "$1" --channel off "${@:2}" ;;
+  with) run=logged ;;
+  relay) run=logged ;;&
+  relay | relay-without) set -- "$1" --channel off "${@:2}" ;;
   channel) run=logged log_options=$CHANNEL_OPTIONS ;;
   esac
   rm -rf "$dir/work" "$dir/stats"

@@ -57,7 +57,7 @@ static void run_restorer(int image, int control)
     snprintf(numbers[0], sizeof(numbers[0]), "%d", 31);
     snprintf(numbers[1], sizeof(numbers[1]), "%d", 30);
     alarm(LIMIT_S);
-    execl(restorer, restorer, numbers[0], numbers[1], "-1", "-1", NULL);
+    execl(restorer, restorer, numbers[0], numbers[1], "-1", "-1", "-1", NULL);
     _exit(127);
 }
 

@@ -35,7 +35,7 @@ take() {
 
 # restore N WRAPPER...: from $work/image.N
 restore() {
-  run "${alone[@]}" bash -c 'exec "$@" 3<"$0"' "$work/image.$1" "${@:2}" "$restorer" 3 -1 -1 -1
+  run "${alone[@]}" bash -c 'exec "$@" 3<"$0"' "$work/image.$1" "${@:2}" "$restorer" 3 -1 -1 -1 -1
 }
 
 expect_output() {
