@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define BELL_HEARD_MAX 1024u /* at once: whoever finds it may ring without end */
+
 /* In Linux's abstract namespace: it goes with its process. Who finds it there can wake a rank, and
  * no more. */
 static socklen_t name_of(struct sockaddr_un *name, const struct bell *bell, uint32_t rank,
@@ -63,7 +65,9 @@ void bell_ring(const struct bell *bell, uint32_t rank, uint32_t incarnation)
 void bell_hear(const struct bell *bell)
 {
     char byte;
+    uint32_t heard = 0;
 
-    while (system_call(SYS_recvfrom, bell->fd, &byte, 1, MSG_DONTWAIT, NULL, NULL) >= 0)
-        ;
+    while (heard < BELL_HEARD_MAX &&
+           system_call(SYS_recvfrom, bell->fd, &byte, 1, MSG_DONTWAIT, NULL, NULL) >= 0)
+        heard++;
 }

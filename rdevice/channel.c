@@ -18,6 +18,7 @@
 #define TELLS_SHARE 64u             /* ... or a rank's part of this part of the memory */
 
 _Static_assert(CW_READINGS_MAX <= CW_CHANNEL_NOTE_MAX, "inputs are noted at once");
+_Static_assert(PROVIDE_BYTES % CW_CHANNEL_BLOCK_MAX == 0, "whole blocks, of any size");
 
 /* All of what this descriptor has, `offset` bytes from where the memory is. Returns how much. */
 static size_t map(int fd, size_t offset, uint32_t ranks)
@@ -53,8 +54,8 @@ static void map_memory(struct channel *c, uint32_t ranks)
     cw_channel_with_file(&c->memory, c->file_size);
 }
 
-/* Whether there are blocks again: the file gets some more of the disk. That another rank does the
- * same at the same time does no harm. */
+/* Whether there are blocks again, where logs are kept: the file gets some more of the disk. That
+ * another rank does the same at the same time does no harm. */
 static bool provide(struct channel *c)
 {
     uint64_t at = cw_channel_provided(&c->memory);
@@ -62,7 +63,7 @@ static bool provide(struct channel *c)
 
     if (size > PROVIDE_BYTES)
         size = PROVIDE_BYTES;
-    if (size == 0 || system_call(SYS_fallocate, c->file_fd, 0, at, size) < 0)
+    if (!c->others_keep || size == 0 || system_call(SYS_fallocate, c->file_fd, 0, at, size) < 0)
         return false;
     cw_channel_provide(&c->memory, at + size);
     return true;

@@ -35,7 +35,7 @@ static void begin_channel(struct exchange *x, const struct cw_welcome *welcome)
     channel_welcome(&x->channel, welcome);
     if (c->logged && !x->channel.keeps && c->incarnation > 1)
         fatal_exit(CW_REPORT_FATAL, "this rank cannot be started again: there was no room for its "
-                                    "log in channel memory (--log-memory)");
+                                    "log in channel memory (--log-memory, --log-disk)");
     if (c->logged && !x->channel.keeps)
         lose_log(x);
     c->active = c->logged && channel_next(&x->channel, &c->next.noted);

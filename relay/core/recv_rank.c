@@ -122,6 +122,13 @@ void recv_counted(struct relay_conn *conn, const uint8_t *body)
         trim_tell_bytes(mailbox);
 }
 
+/* One that is its own mailbox has come at least to the poll at which it took of us what it says. */
+static bool has_repeated(const struct relay_mailbox *mailbox, const struct cw_taken *live)
+{
+    return mailbox->elsewhere ? live->clock >= mailbox->log.clock
+                              : mailbox->feed.repeated && live->event == mailbox->log.taken;
+}
+
 /* LIVE: a rank has repeated all that its predecessor did. */
 void recv_live(struct relay_conn *conn, const uint8_t *body)
 {
@@ -129,7 +136,7 @@ void recv_live(struct relay_conn *conn, const uint8_t *body)
     struct cw_taken live;
 
     cw_taken_get(body, &live);
-    if (!mailbox->elsewhere && (!mailbox->feed.repeated || live.event != mailbox->log.taken)) {
+    if (!has_repeated(mailbox, &live)) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "LIVE before all was repeated");
         return;
     }

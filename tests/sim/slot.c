@@ -86,10 +86,10 @@ void slots_end_run(void)
 
 void slots_fini(void)
 {
-    for (uint32_t i = 0; i < SLOTS_MAX && slots[i].library; i++) {
-        library_release(slots[i].library);
-        free(slots[i].stack);
-        slots[i] = (struct slot){0};
+    for (struct slot *slot = slots; slot < slots + SLOTS_MAX && slot->library; slot++) {
+        library_release(slot->library);
+        free(slot->stack);
+        *slot = (struct slot){0};
     }
     if (region)
         munmap(region, (size_t)SLOTS_MAX * SLOT_HEAP_BYTES);

@@ -91,9 +91,10 @@ with_channel() {
   nothing_stays 1 2 3
 }
 
-# All of a rank's log is lost with the memory of its host, wherever there is a free slot.
-channel_lost() {
-  on node1:4,node2:2 --channel on --host-timeout 1s -n 4 --map-by node "$solver" 300 400000 1000
+# lost_for_good HOSTS OPTION...: a host is lost whose ranks cannot go on elsewhere; with channel memory, wherever there is
+# a free slot, for their logs are lost with it.
+lost_for_good() {
+  on "$1" --host-timeout 1s -n 4 "${@:2}" "$solver" 300 400000 1000
   start "${job_command[@]}"
   await_true "rank 3" event_is_there rank_up 3
   host_kill 2
@@ -213,18 +214,6 @@ lost_and_back() {
   expect_code 0
   [[ $(event host_lost) = 2 ]] || wrong "there are $(event host_lost) events host_lost"
   nothing_stays 1 2
-}
-
-lost_without_spare() {
-  on node1:2,node2:2 --relay-at cluster --host-timeout 1s -n 4 "$solver" 300 400000 1000
-  start "${job_command[@]}"
-  await_true "rank 3" event_is_there rank_up 3
-  host_kill 2
-  finish
-  host_start 2
-  expect_code 1
-  grep -q 'node2' "$tmp/err" || wrong "nobody names node2"
-  nothing_stays 1
 }
 
 lost_with_its_relay() {
@@ -479,14 +468,14 @@ t "ranks that crash, one relay" restarted --relay-at cluster
 t "ranks that crash, with channel memory" restarted --channel on
 t "ranks with channel memory that crash at their beginning" with_channel --no-ckpt --fault kill:1@event:40 --fault kill:4@event:90
 t "ranks with channel memory, on three hosts" solved --channel on
-t "a host with channel memory is lost" channel_lost
+t "a host with channel memory is lost" lost_for_good node1:4,node2:2 --channel on --map-by node
 t "what nodes say comes late" slow_node
 t "a checkpoint server on a host without ranks" server_on_a_host node3
 t "... which is lost" server_lost
 t "... which cannot start" server_that_cannot_start
 t "a host is lost, and there is a spare one" lost_with_spare
 t "a host is lost and comes back" lost_and_back
-t "a host is lost, and there is no other" lost_without_spare
+t "a host is lost, and there is no other" lost_for_good node1:2,node2:2 --relay-at cluster
 t "a host is lost with its relay" lost_with_its_relay
 t "a host is cut off for a time, a relay on each host" cut_for_a_time
 t "a host is cut off for a time, one relay" cut_for_a_time --relay-at cluster

@@ -164,6 +164,21 @@ TEST(from_a_point)
     }
 }
 
+/* What a rank told of, when it said what it had taken, its successor comes to before it is live. */
+TEST(live_before_what_was_taken)
+{
+    for (uint64_t live = 14; live <= 15; live++) {
+        start();
+        send_all_kinds();
+        say_taken(r1, 1, 15);
+        again(r1, &beginning);
+        say_live(r1, 0, live);
+        CU_ASSERT_EQUAL(strstr(f.story, "LIVE before all was repeated") != NULL, live == 14);
+        fixture_forget(&f);
+        fixture_fini(&f);
+    }
+}
+
 /* Before the rank is there. */
 TEST(early_ones)
 {

@@ -1,6 +1,5 @@
-/* A rank that is its own mailbox: messages that come through channel memory, or from the relay,
- * before their receives and after them, by MPI's rules, in as many pieces as the sender likes; and
- * senders that write what cannot be. */
+/* A rank that is its own mailbox: messages come through channel memory, or from the relay, in any
+ * pieces, before and after their receives, by MPI's rules; and senders write what cannot be. */
 #define arena_alloc mailbox_arena_alloc
 #define arena_free mailbox_arena_free
 #include "rdevice/arrivals.c"
@@ -41,8 +40,7 @@ static uint8_t buffers[OPEN_MAX][ROOM]; /* by the number of a request */
 static uint8_t payload[ROOM];           /* of whom it came and how large it is, at first */
 static uint64_t seed;
 
-/* --- the arena, which knows what was not freed ---------------------------------------------------
- */
+/* --- the arena, which knows what was not freed ------------------------------------------------ */
 
 static TAILQ_HEAD(pieces, arena_piece) pieces = TAILQ_HEAD_INITIALIZER(pieces);
 struct arena_piece {
@@ -762,8 +760,8 @@ TEST(arrivals_that_are_told)
                    box.matched[0].req == 55);
 }
 
-/* The relay is back: what was not whole begins anew. The process goes on from an image: so does
- * what was not taken. */
+/* What was not whole comes again when the relay is back; in a process from an image what was not
+ * taken, too. */
 TEST(arrivals_that_come_again)
 {
     start();
