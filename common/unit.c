@@ -141,6 +141,8 @@ void unit_kill(const struct unit *u)
 
 void unit_ended(struct unit *u, int status)
 {
+    /* who was asked to end has ended what it served, and left nothing to go on with */
+    bool asked = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     struct cw_err err;
 
     if (u->ready.fd >= 0) /* its end may be heard of before what it has said */
@@ -149,7 +151,7 @@ void unit_ended(struct unit *u, int status)
     u->pid = 0;
     u->status = status;
     loop_timer_set(&u->timer, LOOP_NEVER);
-    if ((u->always || u->listened || !WIFEXITED(status)) && again(u)) {
+    if ((u->always || !WIFEXITED(status) || (u->listened && !asked)) && again(u)) {
         u->ops->ended(u->ctx, status, u->why);
         return;
     }

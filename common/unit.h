@@ -37,7 +37,7 @@ struct unit {
     const char *name;     /* of its command */
     const char *not_once; /* what is told where it never listens ... */
     const char *no_more;  /* ... and where it is not started again */
-    bool returns; /* it is started again where it was killed, or ends after it has listened ... */
+    bool returns; /* it is started again where it was killed, or fails after it has listened ... */
     bool always;  /* ... or whenever it ends, without end */
     bool silent;  /* it does not say that it listens: the caller does */
     uint64_t ready_ns; /* to listen, each time; 0: as of UNIT_READY_NS and RELAY_RETURN_NS_MAX */

@@ -138,7 +138,7 @@ sparse() {
 other_version() {
   make_logs
   printf '\x09' | dd of="$journal" bs=1 seek=40 conv=notrunc status=none
-  refused 'is of version 9, this program reads version 4; use the program that wrote it' "$logs"
+  refused 'is of version 9, this program reads version [0-9]+; use the program that wrote it' "$logs"
 }
 
 unreadable() {
