@@ -383,7 +383,8 @@ static bool begin(struct cw_stream *stream)
     return true;
 }
 
-static void copy_head(struct cw_piece *to, const struct cw_piece *from)
+/* Each field is read once: others may change it meanwhile. */
+static void copy_head(struct cw_piece *to, const volatile struct cw_piece *from)
 {
     to->size = from->size;
     to->type = from->type;
@@ -635,18 +636,18 @@ void cw_stream_forget(struct cw_stream *stream)
 
 void cw_stream_find_end(struct cw_stream *stream)
 {
-    const struct cw_stream_head *head = stream->head;
+    const volatile struct cw_stream_head *head = stream->head;
     uint32_t noted = atomic_load_explicit(&head->noted, memory_order_acquire);
-    const struct block_note *note = &head->notes[(noted - 1) & 1];
+    struct block_note note = head->notes[(noted - 1) & 1]; /* read once, as copy_head() does */
     struct cw_piece piece;
     uint32_t before;
 
-    if (noted && note->number < stream->channel->blocks) {
-        stream->number = note->number;
-        stream->block = block_at(stream->channel, note->number);
-        stream->at = note->at;
+    if (noted && note.number < stream->channel->blocks) {
+        stream->number = note.number;
+        stream->block = block_at(stream->channel, note.number);
+        stream->at = note.at;
         stream->offset = 0;
-        stream->sum = note->sum;
+        stream->sum = note.sum;
     }
     for (before = stream->number; look(stream, &piece); before = stream->number) {
         if (stream->number != before)

@@ -15,6 +15,7 @@
 
 #define TELLS_MAX (4u << 20)        /* bytes by which the log grows before the relay is told ... */
 #define PROVIDE_BYTES (64ull << 20) /* of the disk at a time */
+#define NOTED_SEND 16u              /* bytes of payload of what it sends: clock and contents */
 #define TELLS_SHARE 64u             /* ... or a rank's part of this part of the memory */
 
 _Static_assert(CW_READINGS_MAX <= CW_CHANNEL_NOTE_MAX, "inputs are noted at once");
@@ -321,11 +322,11 @@ void channel_note_inputs(struct channel *c, uint64_t polls)
 
 void channel_note_send(struct channel *c, const struct cw_send *send)
 {
-    const uint64_t rest[] = {send->clock, send->contents};
+    const uint64_t rest[NOTED_SEND / sizeof(uint64_t)] = {send->clock, send->contents};
 
     note(c,
          &(struct cw_piece){.type = CW_PIECE_SEND,
-                            .size = sizeof(rest),
+                            .size = NOTED_SEND,
                             .tag = send->tag,
                             .total = send->total,
                             .req = send->dst,
@@ -345,9 +346,21 @@ bool channel_tell(struct channel *c, uint64_t total, uint64_t *has)
     return true;
 }
 
+/* What is read there this rank has written, if no other one has. */
+static void check_decisions(const struct channel *c, bool good)
+{
+    if (!good || c->decisions.broken)
+        fatal_exit(CW_REPORT_FATAL, "what this rank decided cannot be read in channel memory: "
+                                    "another rank of its host wrote there");
+}
+
 bool channel_next(struct channel *c, struct cw_piece *piece)
 {
-    return cw_stream_next(&c->decisions, piece);
+    bool there = cw_stream_next(&c->decisions, piece);
+
+    check_decisions(c, !there || (piece->type >= CW_PIECE_TOOK &&
+                                  (piece->type != CW_PIECE_SEND || piece->size == NOTED_SEND)));
+    return there;
 }
 
 void channel_repeated(struct channel *c, const struct cw_piece *piece)
@@ -359,12 +372,12 @@ struct cw_send channel_noted_send(const struct channel *c, const struct cw_piece
 {
     struct cw_send send = {
         .dst = piece->req, .kind = piece->more, .tag = piece->tag, .total = piece->total};
-    uint64_t rest[2] = {0};
+    uint64_t rest[NOTED_SEND / sizeof(uint64_t)];
 
-    if (piece->size == sizeof(rest))
-        memcpy(rest, cw_stream_payload(&c->decisions), sizeof(rest));
+    memcpy(rest, cw_stream_payload(&c->decisions), NOTED_SEND);
     send.clock = rest[0];
     send.contents = rest[1];
+    check_decisions(c, cw_send_makes_sense(&send));
     return send;
 }
 
@@ -376,6 +389,7 @@ const uint8_t *channel_noted_inputs(const struct channel *c)
 void channel_live(struct channel *c)
 {
     cw_stream_find_end(&c->decisions);
+    check_decisions(c, true);
 }
 
 uint32_t channel_count_sent(struct channel *c, uint32_t rank, uint64_t total)

@@ -52,11 +52,10 @@ struct cursor {
     struct tally tally;      /* since the last send with the contents that it had */
 };
 
-/* Readings of the log have come. */
+/* Readings of the log have come; where they are, others may write. */
 static inline void cursor_repeat_inputs(struct cursor *c, const uint8_t *bytes, size_t size)
 {
-    tally_readings(&c->tally, bytes, size);
-    inputs_repeat(bytes, size);
+    tally_readings(&c->tally, inputs_repeat(bytes, size), size);
 }
 
 struct exchange;

@@ -553,7 +553,7 @@ void inputs_go_on_from_image(bool log)
     start(log ? MODE_REPEAT : MODE_OFF);
 }
 
-void inputs_repeat(const uint8_t *bytes, size_t size)
+const uint8_t *inputs_repeat(const uint8_t *bytes, size_t size)
 {
     if (state.mode != MODE_REPEAT || repeated.left > 0 || size > sizeof(stream_bytes))
         fatal_exit(CW_REPORT_FATAL,
@@ -563,6 +563,7 @@ void inputs_repeat(const uint8_t *bytes, size_t size)
     memcpy(stream_bytes, bytes, size);
     repeated.bytes = stream_bytes;
     repeated.left = size;
+    return stream_bytes;
 }
 
 size_t inputs_unrepeated(void)

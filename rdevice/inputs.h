@@ -121,8 +121,9 @@ void inputs_go_on_from_image(bool log);
  * CW_READINGS_MAX - READINGS_HEAD bytes) before its next operation, and sets `used` to 0. */
 extern struct readings_writer inputs_written;
 
-/* The readings of one frame of the log: answers come from it (a copy is made) until it is empty. */
-void inputs_repeat(const uint8_t *bytes, size_t size);
+/* The readings of one frame of the log: answers come from a copy, which is returned, until
+ * it is empty. */
+const uint8_t *inputs_repeat(const uint8_t *bytes, size_t size);
 
 /* Bytes of that chunk that nothing has asked for yet. Before an operation of a rank that repeats it
  * is 0, or the re-execution diverges. */

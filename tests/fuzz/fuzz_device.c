@@ -136,15 +136,15 @@ bool inputs_pause(bool paused)
     return paused;
 }
 
-void inputs_repeat(const uint8_t *bytes, size_t size)
+const uint8_t *inputs_repeat(const uint8_t *bytes, size_t size)
 {
     uint8_t *copy = allocate(size);
 
     must(size <= CW_READINGS_MAX);
     if (size)
         memcpy(copy, bytes, size);
-    give_back(copy);
     unrepeated = size;
+    return copy;
 }
 
 size_t inputs_unrepeated(void)

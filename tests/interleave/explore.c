@@ -51,6 +51,8 @@ static uint64_t *states; /* a set of hashes; 0: free */
 static size_t states_size;
 static struct explored result;
 
+void (*explore_meddle)(void *at, size_t size, bool writes);
+
 /* --- a set ------------------------------------------------------------------------------------ */
 
 static bool insert(uint64_t hash)
@@ -154,6 +156,12 @@ static struct model_result directly(const struct model_op *op)
     return result;
 }
 
+static void meddle(void *at, size_t size, bool writes)
+{
+    if (explore_meddle && model_covers(at))
+        explore_meddle(at, size, writes);
+}
+
 static void wake_all(const void *futex)
 {
     for (unsigned i = 0; i < MODEL_THREADS; i++)
@@ -174,8 +182,10 @@ struct model_result explore_do(const struct model_op *op)
     struct running_actor *self;
     struct model_result result;
 
-    if (running == NOBODY)
+    if (running == NOBODY) {
+        meddle(op->at, op->size, op->kind == MODEL_STORE);
         return directly(op);
+    }
     self = &actors[running];
     self->op = *op;
     pause_actor();
@@ -194,6 +204,8 @@ struct model_result explore_do(const struct model_op *op)
 
 void explore_access(const void *at, size_t size, bool writes)
 {
+    if (running == NOBODY)
+        meddle((void *)at, size, writes);
     if (running == NOBODY || !model_covers(at))
         return;
     if (writes && program->torn && is_option_to_die(&actors[running]))

@@ -59,6 +59,9 @@ void explore_wake(_Atomic uint32_t *futex);
 /* Accesses that are not atomic, of what is not compiled with hooks.c. */
 void explore_access(const void *at, size_t size, bool writes);
 
+/* Called before each access to the memory that no actor does; NULL: nothing is. */
+extern void (*explore_meddle)(void *at, size_t size, bool writes);
+
 /* Does one operation when it is scheduled. */
 struct model_result explore_do(const struct model_op *op);
 

@@ -18,19 +18,24 @@ static bool is_named(char *const *texts, const char *name)
     return named;
 }
 
-/* Returns whether it is well. */
-static bool run(unsigned number, const struct program *program, const struct programs *of)
+/* Returns 1 where something is wrong. */
+static unsigned tell(unsigned number, const char *name, const char *wrong)
+{
+    printf("%s %u - interleave: %s\n", wrong ? "not ok" : "ok", number, name);
+    if (wrong)
+        printf("# %s\n", wrong);
+    fflush(stdout);
+    return wrong != NULL;
+}
+
+static unsigned run(unsigned number, const struct program *program, const struct programs *of)
 {
     struct explored e = explore(program, of->memory, of->size, of->state);
 
-    printf("%s %u - interleave: %s\n", e.wrong ? "not ok" : "ok", number, program->name);
     printf("# %llu schedules, %llu of them to the end, %llu states\n",
            (unsigned long long)e.schedules, (unsigned long long)e.whole,
            (unsigned long long)e.states);
-    if (e.wrong)
-        printf("# %s\n", e.wrong);
-    fflush(stdout);
-    return !e.wrong;
+    return tell(number, program->name, e.wrong);
 }
 
 int main(int argc, char **argv)
@@ -45,8 +50,10 @@ int main(int argc, char **argv)
 
             if ((program->slow && !slow) || !is_named(argv + 1 + slow, program->name))
                 continue;
-            failed += !run(++count, program, all[f]);
+            failed += run(++count, program, all[f]);
         }
+    if (is_named(argv + 1 + slow, HOSTILE_NAME))
+        failed += tell(++count, HOSTILE_NAME, hostile_run());
     printf("1..%u\n", count);
     return failed > 0;
 }

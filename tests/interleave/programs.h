@@ -16,4 +16,8 @@ struct programs {
 extern const struct programs stream_programs;
 extern const struct programs block_programs;
 
+/* No schedules: what others write is changed at random, at any moment. NULL, or what is wrong. */
+#define HOSTILE_NAME "others write anything anywhere"
+const char *hostile_run(void);
+
 #endif

@@ -169,11 +169,12 @@ static void read_with_images(void)
     }
 }
 
-/* Nobody sleeps: the reader looks once, and the rest is taken in the end. */
+/* Nobody sleeps: the reader looks once, and the rest is taken in the end. An image may follow
+ * though nothing came. */
 static void read_once(void)
 {
-    if (take_next())
-        take_image();
+    take_next();
+    take_image();
 }
 
 static void write_large(bool wakes)
