@@ -210,6 +210,7 @@ queue_processes() {
   suite "unit, without engines" build/unit --quick --without engine
   suite "unit, engines drawn" build/unit --quick --draw 1/3 "$SLICE" engine
   suite "simulated jobs" build/sim --seeds 1:300
+  suite "simulated jobs, channel memory" build/sim --seeds 30601:200 --channel
   suite "all schedules of channel memory" build/interleave
   suite "unit, the slow tests drawn" build/unit --slow --draw 1/3 "$SLICE"
   for fuzzer in tests/fuzz/*.c; do
@@ -238,6 +239,7 @@ queue_sanitized() {
     build/address/unit --slow --draw 1/12 "$SLICE"
   suite "unit, the slow tests drawn, thread sanitizer" build/thread/unit --slow "${threadless[@]}" --draw 1/12 "$SLICE"
   suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:40
+  suite "simulated jobs, channel memory, sanitizers" build/address/sim --seeds 2001:20 --channel
   suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" DRAW="1/6 $SLICE" tests/system/programs.sh --slice
 }
 

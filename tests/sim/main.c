@@ -1,5 +1,5 @@
-/* build/sim --seeds FROM:COUNT [--jobs N]: runs the simulator under so many seeds, and tells of
- * those that fail. build/sim --trace SEED tells all that happens under one. */
+/* build/sim --seeds FROM:COUNT [--jobs N] [--channel]: runs the simulator under so many seeds, and
+ * tells of those that fail. build/sim --trace SEED [--channel] tells all that happens under one. */
 #include "tests/sim/coroutine.h"
 #include "tests/sim/payload.h"
 #include "tests/sim/sim.h"
@@ -10,6 +10,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 #include <execinfo.h>
+#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,8 +45,14 @@ struct totals {
 
 static volatile uint64_t seed_now;
 static volatile bool tracing_now;
+static bool channel_always; /* --channel */
 static char own_path[PATH_MAX];
 static uint8_t crash_stack[CRASH_STACK_BYTES];
+
+static const char *channel_option(void)
+{
+    return channel_always ? " --channel" : "";
+}
 
 /* The last steps of a seed, by another process: this one may not be able to. */
 static void show_story(uint64_t seed)
@@ -54,8 +61,8 @@ static void show_story(uint64_t seed)
     pid_t child;
 
     fflush(stdout);
-    snprintf(command, sizeof(command), "%s --trace %llu | tail -n %d", own_path,
-             (unsigned long long)seed, STORY_LINES);
+    snprintf(command, sizeof(command), "%s --trace %llu%s | tail -n %d", own_path,
+             (unsigned long long)seed, channel_option(), STORY_LINES);
     child = fork();
     if (child == 0) {
         execl("/bin/sh", "sh", "-c", command, NULL);
@@ -68,8 +75,8 @@ static void say_crashed(void)
 {
     char text[128];
     int n =
-        snprintf(text, sizeof(text), "not ok - seed %llu: crashed; see build/sim --trace %llu\n",
-                 (unsigned long long)seed_now, (unsigned long long)seed_now);
+        snprintf(text, sizeof(text), "not ok - seed %llu: crashed; see build/sim --trace %llu%s\n",
+                 (unsigned long long)seed_now, (unsigned long long)seed_now, channel_option());
 
     if (tracing_now || write(STDOUT_FILENO, text, (size_t)n) != n)
         return;
@@ -111,7 +118,7 @@ static void compare_with_calm(const struct sim_plan *plan, struct sim_result *re
 
 static void run_seed(uint64_t seed, bool tracing, struct sim_result *result)
 {
-    struct sim_plan plan = sim_plan_of(seed);
+    struct sim_plan plan = sim_plan_of(seed, channel_always);
 
     seed_now = seed;
     tracing_now = tracing;
@@ -125,8 +132,8 @@ static void say_failed(uint64_t seed, const char *why, uint64_t before)
 {
     if (before >= FAILURES_SHOWN)
         return;
-    printf("not ok - seed %llu: %s; see build/sim --trace %llu\n", (unsigned long long)seed, why,
-           (unsigned long long)seed);
+    printf("not ok - seed %llu: %s; see build/sim --trace %llu%s\n", (unsigned long long)seed, why,
+           (unsigned long long)seed, channel_option());
     if (before < STORIES_SHOWN)
         show_story(seed);
 }
@@ -247,7 +254,9 @@ static int trace(uint64_t seed)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: sim --seeds FROM:COUNT [--jobs N] | --trace SEED\n");
+    fprintf(stderr,
+            "usage: sim --seeds FROM:COUNT [--jobs N] [--channel] | --trace SEED [--channel]\n"
+            "  --channel  ranks have channel memory under each seed, not under a third alone\n");
     return 2;
 }
 
@@ -259,17 +268,52 @@ static double seconds_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* What the command line asks for. */
+struct request {
+    unsigned long long from;
+    unsigned long long count;
+    unsigned long long jobs;
+    bool traces;
+    unsigned long long traced;
+};
+
+/* False: it asks for nothing that there is. */
+static bool parse(int argc, char **argv, struct request *request)
+{
+    static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
+                                            {"jobs", required_argument, NULL, 'j'},
+                                            {"trace", required_argument, NULL, 't'},
+                                            {"channel", no_argument, NULL, 'c'},
+                                            {0}};
+    bool ok = true;
+    int c;
+
+    *request = (struct request){.from = 1, .jobs = 1};
+    while (ok && (c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c == 's')
+            ok = sscanf(optarg, "%llu:%llu", &request->from, &request->count) == 2;
+        else if (c == 'j')
+            ok = sscanf(optarg, "%llu", &request->jobs) == 1;
+        else if (c == 't')
+            ok = request->traces = sscanf(optarg, "%llu", &request->traced) == 1;
+        else
+            ok = channel_always = c == 'c';
+    }
+    return ok && optind == argc &&
+           (request->traces ||
+            (request->count > 0 && request->jobs > 0 && request->jobs <= JOBS_MAX));
+}
+
 int main(int argc, char **argv)
 {
-    unsigned long long from = 1;
-    unsigned long long count = 0;
-    unsigned long long jobs = 1;
     /* on a stack of its own: that of a task may be full */
     struct sigaction crash = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
+    struct request request;
     struct totals totals = {0};
     double start = seconds_now();
 
-    if (readlink("/proc/self/exe", own_path, sizeof(own_path) - 1) < 0)
+    if (readlink("/proc/self/exe", own_path, sizeof(own_path) - 1) < 0 ||
+        !parse(argc, argv, &request))
         return usage();
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_set_death_callback(say_crashed);
@@ -280,20 +324,12 @@ int main(int argc, char **argv)
     sigaltstack(&(stack_t){.ss_sp = crash_stack, .ss_size = sizeof(crash_stack)}, NULL);
     sigaction(SIGABRT, &crash, NULL);
     sigaction(SIGSEGV, &crash, NULL);
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--trace") == 0)
-            return trace(strtoull(argv[i + 1], NULL, 10));
-        if (strcmp(argv[i], "--seeds") == 0 && sscanf(argv[i + 1], "%llu:%llu", &from, &count) != 2)
-            return usage();
-        if (strcmp(argv[i], "--jobs") == 0)
-            jobs = strtoull(argv[i + 1], NULL, 10);
-    }
-    if (count == 0 || jobs == 0 || jobs > JOBS_MAX)
-        return usage();
-    if (jobs == 1)
-        run_seeds(from, count, 1, &totals);
+    if (request.traces)
+        return trace(request.traced);
+    if (request.jobs == 1)
+        run_seeds(request.from, request.count, 1, &totals);
     else
-        run_jobs(from, count, jobs, &totals);
+        run_jobs(request.from, request.count, request.jobs, &totals);
     slots_fini();
     coroutine_fini();
     libraries_fini();

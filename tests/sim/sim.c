@@ -110,21 +110,22 @@ static void choose_safety(struct sim_plan *plan, uint64_t *random)
 }
 
 /* Whether the ranks have channel memory, and with what room for what is logged there. */
-static void choose_channel(struct sim_plan *plan, uint64_t *random)
+static void choose_channel(struct sim_plan *plan, uint64_t *random, bool always)
 {
     uint32_t hosts;
+    bool little;
 
-    plan->channel = PICK(random, 0, 0, 1);
-    if (plan->channel && plan->image_one_in)
-        plan->tight = PICK(random, 0, 1);
+    plan->channel = PICK(random, 0, 0, 1) || always;
+    little = plan->channel && plan->image_one_in && PICK(random, 0, 1);
+    plan->tight |= little; /* and where those of the relays are */
     hosts = PICK(random, 1, 1, 2, 3);
     for (uint32_t i = 0; i < plan->ranks; i++)
         plan->hosts[i] = (uint8_t)codec_random_below(random, hosts);
     plan->channel_log =
-        (plan->tight ? PICK(random, 1, 4, 16) : CHANNEL_LOG_BLOCKS) * CW_CHANNEL_BLOCK_MIN;
+        (little ? PICK(random, 1, 4, 16) : CHANNEL_LOG_BLOCKS) * CW_CHANNEL_BLOCK_MIN;
 }
 
-struct sim_plan sim_plan_of(uint64_t seed)
+struct sim_plan sim_plan_of(uint64_t seed, bool channel)
 {
     uint64_t r = sim_mix(seed, 0);
     struct sim_plan plan = {.seed = seed,
@@ -180,7 +181,7 @@ struct sim_plan sim_plan_of(uint64_t seed)
     plan.tight = plan.image_one_in > 0 && !plan.disk && plan.kill_one_in == 0 && PICK(&r, 0, 1);
     if (plan.tight)
         plan.log_memory = plan.ranks * PICK(&r, 2, 4, 8) * RELAY_BLOCK_BYTES;
-    choose_channel(&plan, &r);
+    choose_channel(&plan, &r, channel);
     return plan;
 }
 

@@ -145,7 +145,8 @@ struct sim_result {
     char why[640];
 };
 
-struct sim_plan sim_plan_of(uint64_t seed);
+/* `channel`: the ranks have channel memory under every seed, else under a third of them. */
+struct sim_plan sim_plan_of(uint64_t seed, bool channel);
 void sim_run(const struct sim_plan *plan, bool tracing, struct sim_result *result);
 
 /* How many ranks are on the host of this one, and which; `ranks` may be NULL. */
