@@ -155,7 +155,7 @@ $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) \
 
 # The simulator runs the project's own code, compiled once more over a simulated system; the device
 # is a library, which is loaded once for each simulated process
-SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c bell.c calls.c files.c handlers.c heap.c held.c ipc.c libc_host.c libc_input.c libc_names.c libc_waits.c lock.c store.c ucp_unreachable.c ucs.c)
+SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c heap.c held.c ipc.c libc_host.c libc_input.c libc_names.c libc_waits.c lock.c store.c ucp_unreachable.c ucs.c)
 SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(wildcard rdevice/*.c)) \
 	$(addprefix common/,channel.c cred.c err.c frame.c hello.c kept.c match.c readings.c ring.c setup.c wire.c) tests/sim/device_inside.c)
 SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/channel.o common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \

@@ -5,6 +5,7 @@
 #include "rdevice/image/system.h"
 #include "rdevice/inputs.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -13,10 +14,13 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define TELLS_MAX (4u << 20)        /* bytes by which the log grows before the relay is told ... */
+#define TELLS_MAX (4u << 20) /* bytes by which the log grows before the relay is told ... */
+#define TELLS_SHARE 64u      /* ... or a rank's part of this part of the memory */
+#define NOTED_SEND 16u       /* bytes of payload of what it sends: clock and contents */
+#define PROVIDE_TRIES 100u   /* for what follows, where signals come */
+#ifndef PROVIDE_BYTES
 #define PROVIDE_BYTES (64ull << 20) /* of the disk at a time */
-#define NOTED_SEND 16u              /* bytes of payload of what it sends: clock and contents */
-#define TELLS_SHARE 64u             /* ... or a rank's part of this part of the memory */
+#endif
 
 _Static_assert(CW_READINGS_MAX <= CW_CHANNEL_NOTE_MAX, "inputs are noted at once");
 _Static_assert(PROVIDE_BYTES % CW_CHANNEL_BLOCK_MAX == 0, "whole blocks, of any size");
@@ -55,6 +59,15 @@ static void map_memory(struct channel *c, uint32_t ranks)
     cw_channel_with_file(&c->memory, c->file_size);
 }
 
+static bool allocate(int fd, uint64_t at, uint64_t size)
+{
+    long result = -EINTR;
+
+    for (uint32_t i = 0; i < PROVIDE_TRIES && result == -EINTR; i++)
+        result = system_call(SYS_fallocate, fd, 0, at, size);
+    return result == 0;
+}
+
 /* Whether there are blocks again, where logs are kept: the file gets some more of the disk. That
  * another rank does the same at the same time does no harm. */
 static bool provide(struct channel *c)
@@ -64,7 +77,7 @@ static bool provide(struct channel *c)
 
     if (size > PROVIDE_BYTES)
         size = PROVIDE_BYTES;
-    if (!c->others_keep || size == 0 || system_call(SYS_fallocate, c->file_fd, 0, at, size) < 0)
+    if (!c->others_keep || size == 0 || !allocate(c->file_fd, at, size))
         return false;
     cw_channel_provide(&c->memory, at + size);
     return true;

@@ -1,4 +1,5 @@
 #include "tests/sim/descriptors.h"
+#include "tests/sim/datagrams.h"
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ static struct sim_memory *memories;
 
 static bool is_free(const struct descriptor *d)
 {
-    return !d->socket && !d->memory && !d->control;
+    return !d->socket && !d->memory && !d->datagrams && !d->control;
 }
 
 int descriptor_new_from(int first, struct descriptor what)
@@ -71,6 +72,15 @@ void descriptor_free(int fd)
         *d = (struct descriptor){0};
 }
 
+short descriptor_events(int fd, short wanted)
+{
+    const struct descriptor *d = descriptor_of(fd);
+
+    if (d && d->datagrams)
+        return datagrams_are_there(d->datagrams) ? POLLIN & wanted : 0;
+    return d && d->socket ? socket_events(d->socket, wanted) : POLLNVAL;
+}
+
 struct sim_memory *memory_new(void)
 {
     struct sim_memory *memory = calloc(1, sizeof(*memory));
@@ -96,12 +106,30 @@ struct sim_memory *memory_new_zero(size_t size)
 {
     struct sim_memory *memory = memory_new();
 
-    *memory = (struct sim_memory){.next = memory->next, .size = size, .mapped = true};
+    *memory = (struct sim_memory){.next = memory->next, .size = size, .mapped = size};
     memory->at = mmap(NULL, size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory->at == MAP_FAILED)
         abort();
     return memory;
+}
+
+struct sim_memory *memory_file_in(struct sim_memory *memory, size_t size)
+{
+    struct sim_memory *file = memory_new();
+
+    memory->size -= size;
+    *file = (struct sim_memory){
+        .next = file->next, .size = size, .at = memory->at + memory->size, .part = true};
+    if (mprotect(file->at, size, PROT_NONE) < 0)
+        abort();
+    return file;
+}
+
+void memory_provide(const struct sim_memory *file, size_t bytes)
+{
+    if (mprotect(file->at, bytes, PROT_READ | PROT_WRITE) < 0)
+        abort();
 }
 
 void descriptors_fini(void)
@@ -113,8 +141,8 @@ void descriptors_fini(void)
 
         memories = memory->next;
         if (memory->mapped)
-            munmap(memory->at, memory->size);
-        else
+            munmap(memory->at, memory->mapped);
+        else if (!memory->part)
             free(memory->at);
         free(memory);
     }

@@ -11,19 +11,22 @@
 #define DESCRIPTORS_GIVEN 64 /* the first ones: given to processes at their start, by number */
 
 struct sim_process;
+struct sim_datagrams;
 
 /* Memory that several processes may map. */
 struct sim_memory {
     struct sim_memory *next;
     size_t size;
     uint8_t *at;
-    bool mapped; /* with munmap(2) it goes */
+    size_t mapped; /* bytes that go with munmap(2) */
+    bool part;     /* of another one */
 };
 
 /* One of them is not NULL. */
 struct descriptor {
     struct socket *socket;
     struct sim_memory *memory;
+    struct sim_datagrams *datagrams;
     struct sim_process *control; /* the rank's end of what leads to the dispatcher */
 };
 
@@ -35,6 +38,8 @@ int descriptor_give(uint32_t number, struct descriptor what);
 /* NULL for what is none. */
 struct descriptor *descriptor_of(int fd);
 void descriptor_free(int fd);
+/* Those of `wanted` that poll() would tell; of what is none, POLLNVAL. */
+short descriptor_events(int fd, short wanted);
 /* Whether any stands for this socket. */
 bool descriptor_refers(const struct socket *socket);
 
@@ -43,6 +48,10 @@ struct sim_memory *memory_new(void);
 void memory_size(struct sim_memory *memory, size_t size);
 /* All of it zero, and made as it is used. */
 struct sim_memory *memory_new_zero(size_t size);
+/* So many of the last bytes of it: a file, of which nothing may be touched before memory_provide().
+ */
+struct sim_memory *memory_file_in(struct sim_memory *memory, size_t size);
+void memory_provide(const struct sim_memory *file, size_t bytes);
 
 /* At the end of a run. */
 void descriptors_fini(void);

@@ -1,6 +1,5 @@
 /* The simulator's part of the device's library: how a process begins, and a look inside. */
 #include "rdevice/arena.h"
-#include "rdevice/bell.h"
 #include "rdevice/calls.h"
 #include "rdevice/device.h"
 #include "rdevice/heap.h"
@@ -37,6 +36,30 @@ struct device_view device_look(void)
                                 .repeats = c->active,
                                 .acts_to_repeat =
                                     device.exchange.channel.on ? UINT64_MAX : c->acts_made};
+}
+
+/* Looked at last: this may take a block. */
+static bool has_room(struct cw_stream out)
+{
+    return !out.keeps && !out.spent && cw_stream_room(&out, CW_CHANNEL_PIECE_MAX) >= 0;
+}
+
+bool device_was_not_woken(uint32_t *by)
+{
+    const struct channel *c = &device.exchange.channel;
+    bool reads = c->waits_for == CHANNEL_NOBODY || !c->keeps;
+
+    if (!c->on)
+        return false;
+    for (uint32_t i = 0; reads && i < c->memory.ranks; i++) {
+        *by = c->ranks[i];
+        if (!c->holds[i] && cw_stream_readable(&c->in[i]))
+            return true;
+    }
+    if (c->waits_for == CHANNEL_NOBODY)
+        return false;
+    *by = c->ranks[c->waits_for];
+    return has_room(c->out[c->waits_for]);
 }
 
 void lock_owe_yield(void)
@@ -94,30 +117,6 @@ int store_finish(void *ctx, int fd, struct cw_err *err)
     (void)ctx;
     (void)fd;
     return cw_err_set(err, CW_ESYS, "there are no checkpoint servers");
-}
-
-/* --- bells: there are no sockets for them, and a rank looks at both --- */
-
-void bell_open(struct bell *bell, const uint8_t job[CW_ID_SIZE], uint32_t rank,
-               uint32_t incarnation, int number)
-{
-    (void)job;
-    (void)rank;
-    (void)incarnation;
-    (void)number;
-    bell->fd = -1;
-}
-
-void bell_ring(const struct bell *bell, uint32_t rank, uint32_t incarnation)
-{
-    (void)bell;
-    (void)rank;
-    (void)incarnation;
-}
-
-void bell_hear(const struct bell *bell)
-{
-    (void)bell;
 }
 
 /* --- memory --- */

@@ -13,6 +13,9 @@ struct device_view {
 };
 struct device_view device_look(void);
 
+/* Whether a rank that sleeps should not: another one, *by, has put or taken something for it. */
+bool device_was_not_woken(uint32_t *by);
+
 /* As when the library is loaded. */
 void device_begin(void);
 /* The program calls a function of MPI. */

@@ -16,6 +16,7 @@
     X(device_begin)                                                                                \
     X(device_call)                                                                                 \
     X(device_look)                                                                                 \
+    X(device_was_not_woken)                                                                        \
     X(ucp_init_version)                                                                            \
     X(ucp_worker_create)                                                                           \
     X(ucp_worker_set_am_handler)                                                                   \

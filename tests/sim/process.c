@@ -2,6 +2,7 @@
 #include "common/channel.h"
 #include "common/cred.h"
 #include "common/setup.h"
+#include "tests/sim/datagrams.h"
 #include "tests/sim/descriptors.h"
 #include "tests/sim/image.h"
 #include "tests/sim/program.h"
@@ -92,6 +93,7 @@ static void fill_setup(struct sim_process *p, uint64_t fault_event)
         setup.flags |= CW_SETUP_CHANNEL;
         setup.channel_ranks = sim_ranks_beside(p->rank, setup.channel_rank);
         setup.channel_bytes = cw_channel_bytes(setup.channel_ranks, sim.plan.channel_log);
+        setup.channel_disk = sim.plan.channel_file;
         setup.mailbox_bytes = SIM_MEMORY / sim.plan.ranks;
     }
     if (sim.plan.image_one_in)
@@ -182,6 +184,8 @@ static void end(struct sim_process *p, int status)
         socket_die(p->relay_socket, delay);
     p->relay_socket = NULL;
     image_owner_ended(p);
+    datagrams_owner_ended(p);
+    sim.rank[p->rank].ended_step = sim.steps;
     descriptor_free(p->control_fd);
     task_drop(&p->task);
     release(p);
@@ -225,6 +229,42 @@ uint64_t process_deadline_ns(const struct sim_process *p)
     if (sim.now_ns < p->stopped_ns)
         return p->stopped_ns;
     return task_deadline_ns(&p->task);
+}
+
+/* Whether all of its host would have woken one that sleeps: none was killed or stopped when it had
+ * taken that on itself, and all have bells where this one waits for its own. */
+static bool others_wake(const struct sim_process *sleeper)
+{
+    bool at_bell = !sleeper->task.sleeping;
+
+    for (uint32_t rank = 0; rank < sim.plan.ranks; rank++) {
+        const struct sim_process *other = sim.rank[rank].process;
+
+        if (sim.plan.hosts[rank] != sim.plan.hosts[sleeper->rank])
+            continue;
+        if (sim.rank[rank].ended_step >= sleeper->task.waiting_since ||
+            (other && sim.now_ns < other->stopped_ns) ||
+            (at_bell && other && !other->ended && !datagrams_has(other)))
+            return false;
+    }
+    return true;
+}
+
+static bool sleeps_in_channel(const struct sim_process *p)
+{
+    bool sleeps = p->task.sleeping || p->task.fds_count == TASK_FDS_MAX;
+
+    return !p->ended && p->task.waiting && sleeps && sim.now_ns >= p->stopped_ns;
+}
+
+void processes_check_sleep(void)
+{
+    uint32_t rank;
+
+    for (struct sim_process *p = sim.processes; p; p = p->next) {
+        if (sleeps_in_channel(p) && others_wake(p) && p->library->device_was_not_woken(&rank))
+            sim_fail("%u.%u sleeps, and rank %u has not woken it", p->rank, p->incarnation, rank);
+    }
 }
 
 void process_resume(struct sim_process *p)

@@ -67,6 +67,8 @@ struct sim_process *process_go_on(const struct sim_image *image, uint32_t incarn
 void process_resume(struct sim_process *p);
 bool process_can_run(const struct sim_process *p);
 uint64_t process_deadline_ns(const struct sim_process *p);
+/* While nobody runs: whoever sleeps has nothing to do, or the run has failed. */
+void processes_check_sleep(void);
 /* From outside; `status` is that of waitpid(2). */
 void process_kill(struct sim_process *p, int status);
 void processes_fini(void);

@@ -441,16 +441,25 @@ static bool sleeps_on(const struct cw_ring *ring, const struct socket *reader)
            (for_room && is_flagged(&ring->shared->writer_sleeps));
 }
 
+static bool waits_for(const struct task *task, const struct socket *client)
+{
+    for (uint32_t i = 0; task->waiting && i < task->fds_count; i++) {
+        const struct descriptor *d = descriptor_of(task->fds[i].fd);
+
+        if (d && d->socket == client)
+            return true;
+    }
+    return false;
+}
+
 /* Nobody who could ring a bell is held in the middle of it. */
 static bool client_sleeps(const struct socket *client, bool *stopped)
 {
     for (const struct sim_process *p = sim.processes; p; p = p->next) {
-        const struct descriptor *d = p->task.fd >= 0 ? descriptor_of(p->task.fd) : NULL;
-
         if (p->ended || p->relay_socket != client)
             continue;
         *stopped = sim.now_ns < p->stopped_ns;
-        return p->task.waiting && d && d->socket == client;
+        return waits_for(&p->task, client);
     }
     *stopped = true;
     return false;

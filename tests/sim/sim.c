@@ -1,5 +1,6 @@
 #include "tests/sim/sim.h"
 #include "common/channel.h"
+#include "tests/sim/datagrams.h"
 #include "tests/sim/dispatch.h"
 #include "tests/sim/image.h"
 #include "tests/sim/slot.h"
@@ -109,6 +110,20 @@ static void choose_safety(struct sim_plan *plan, uint64_t *random)
         plan->rings[i] = false;
 }
 
+/* What is logged in channel memory has room there, or in a file behind it; or little. */
+static void choose_channel_log(struct sim_plan *plan, uint64_t *random, bool little)
+{
+    uint32_t much = CHANNEL_LOG_BLOCKS;
+    uint32_t in_file = little ? PICK(random, 0, 0, 1, 8, 40) : PICK(random, 0, 0, much);
+    uint32_t on_disk = little ? PICK(random, 0, in_file / 2, in_file) : in_file;
+    uint32_t in_memory = little || in_file ? PICK(random, 1, 4, 16) : much;
+
+    plan->channel_log = (uint64_t)in_memory * CW_CHANNEL_BLOCK_MIN;
+    plan->channel_file = (uint64_t)in_file * CW_CHANNEL_BLOCK_MIN;
+    plan->channel_disk = (uint64_t)on_disk * CW_CHANNEL_BLOCK_MIN;
+    plan->provide_bytes = PICK(random, 1, 3, 16) * CW_CHANNEL_BLOCK_MIN;
+}
+
 /* Whether the ranks have channel memory, and with what room for what is logged there. */
 static void choose_channel(struct sim_plan *plan, uint64_t *random, bool always)
 {
@@ -121,8 +136,7 @@ static void choose_channel(struct sim_plan *plan, uint64_t *random, bool always)
     hosts = PICK(random, 1, 1, 2, 3);
     for (uint32_t i = 0; i < plan->ranks; i++)
         plan->hosts[i] = (uint8_t)codec_random_below(random, hosts);
-    plan->channel_log =
-        (little ? PICK(random, 1, 4, 16) : CHANNEL_LOG_BLOCKS) * CW_CHANNEL_BLOCK_MIN;
+    choose_channel_log(plan, random, little);
 }
 
 struct sim_plan sim_plan_of(uint64_t seed, bool channel)
@@ -265,6 +279,7 @@ static void pass_time(void)
     if ((at = images_deadline_ns()) < next)
         next = at;
     cores_check_sleep();
+    processes_check_sleep();
     sim.now_ns = next > sim.now_ns ? next : sim.now_ns + STEP_NS;
 }
 
@@ -293,14 +308,26 @@ void sim_step(void)
 /* --- a run ---------------------------------------------------------------------------------------
  */
 
+static struct sim_channel channel_new(const struct sim_plan *plan, uint32_t ranks)
+{
+    size_t bytes = cw_channel_bytes(ranks, plan->channel_log);
+    struct sim_memory *memory = memory_new_zero(bytes + plan->channel_file);
+    struct sim_channel channel = {.file_fd = -1};
+
+    if (plan->channel_file)
+        channel.file_fd = descriptor_new(
+            (struct descriptor){.memory = memory_file_in(memory, plan->channel_file)});
+    channel.fd = descriptor_new((struct descriptor){.memory = memory});
+    return channel;
+}
+
 static void open_channels(const struct sim_plan *plan)
 {
     for (uint32_t rank = 0; rank < plan->ranks; rank++) {
-        size_t bytes = cw_channel_bytes(sim_ranks_beside(rank, NULL), plan->channel_log);
-        int *fd = &sim.channel_fd[plan->hosts[rank]];
+        struct sim_channel *channel = &sim.channel[plan->hosts[rank]];
 
-        if (*fd == 0)
-            *fd = descriptor_new((struct descriptor){.memory = memory_new_zero(bytes)});
+        if (channel->fd == 0)
+            *channel = channel_new(plan, sim_ranks_beside(rank, NULL));
     }
 }
 
@@ -314,6 +341,7 @@ static void begin(const struct sim_plan *plan, bool tracing)
     sim_kept_max = plan->kept_max;
     sim_segment_bytes = plan->segment_bytes;
     sim_replay_ahead = plan->replay_ahead;
+    sim_provide_bytes = plan->provide_bytes;
     sim_trace(
         "seed %llu: mode %u, %u ranks of %u steps at %u relays, pipes of %zu bytes, rings of "
         "%zu%s, a fault in %u steps, a cut in %u, resumed for %u ms, logs of %zu bytes a segment, "
@@ -346,6 +374,7 @@ static void end(void)
     slots_end_run();
     connections_fini();
     descriptors_fini();
+    datagrams_fini();
     for (uint32_t i = 0; i < SIM_RANKS_MAX; i++) {
         free(sim.rank[i].early);
         record_fini(&sim.rank[i].known);

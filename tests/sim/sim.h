@@ -66,7 +66,10 @@ struct sim_plan {
     bool disk;
     bool channel;                 /* ranks have channel memory ... */
     uint8_t hosts[SIM_RANKS_MAX]; /* ... each with the others of its host ... */
-    uint64_t channel_log;         /* ... with so many bytes of a log */
+    uint64_t channel_log;         /* ... with so many bytes of a log ... */
+    uint64_t channel_file;        /* ... and in a file behind it, 0: there is none ... */
+    uint64_t channel_disk;        /* ... of which its disk has room for so many, ... */
+    size_t provide_bytes;         /* ... and gives so many at a time */
 };
 
 /* A rank over all its incarnations; see record.h. */
@@ -83,6 +86,7 @@ struct sim_rank {
     /* DIVERGING: from which act on the next incarnation changes the first send, or the last one of
      * those that it repeats */
     uint64_t alter_act;
+    uint32_t ended_step; /* at which a process of it ended last */
 };
 
 /* From one relay, or the dispatcher, to another. */
@@ -90,6 +94,12 @@ struct sim_way {
     uint64_t up_ns[SIM_WAYS_MAX]; /* each is down until then */
     bool used;
     uint32_t last; /* the one that was used last */
+};
+
+/* The channel memory of a host. */
+struct sim_channel {
+    int fd;      /* 0: not made yet */
+    int file_fd; /* -1: there is none */
 };
 
 struct sim {
@@ -110,12 +120,12 @@ struct sim {
     bool ready;        /* the job is open at all relays, and they are linked */
     bool tracing;
     bool failed;
-    bool over;                     /* the job has ended */
-    bool detected;                 /* a divergence was */
-    bool given_up;                 /* a session that the job needs was suspended for too long */
-    bool unlogged;                 /* a log has outgrown its memory */
-    int channel_fd[SIM_RANKS_MAX]; /* of the channel memory of each host */
-    uint64_t cut_ns;               /* when a connection was cut first */
+    bool over;     /* the job has ended */
+    bool detected; /* a divergence was */
+    bool given_up; /* a session that the job needs was suspended for too long */
+    bool unlogged; /* a log has outgrown its memory */
+    struct sim_channel channel[SIM_RANKS_MAX]; /* of each host */
+    uint64_t cut_ns;                           /* when a connection was cut first */
     char why[640];
     uint8_t relay_key[CW_KEY_SIZE];
     uint8_t job_id[CW_ID_SIZE];

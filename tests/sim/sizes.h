@@ -9,6 +9,7 @@ extern size_t sim_ring_bytes;
 extern size_t sim_kept_max;
 extern size_t sim_segment_bytes;
 extern size_t sim_replay_ahead;
+extern size_t sim_provide_bytes;
 #pragma GCC visibility pop
 
 #define CW_RING_BYTES sim_ring_bytes
@@ -19,6 +20,7 @@ extern size_t sim_replay_ahead;
 #define JOURNAL_PART_MAX (16u << 10)
 #define COMMIT_JOURNAL_MIN (64ull << 10)
 #define RELAY_REPLAY_AHEAD sim_replay_ahead
+#define PROVIDE_BYTES sim_provide_bytes
 #define LEDGER_CELLS 256u
 #define LEDGER_EXTENTS 65536u
 

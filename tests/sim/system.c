@@ -5,10 +5,13 @@
 #undef recv
 #undef recvmsg
 #undef close
+#undef socket
+#undef bind
 #undef getenv
 #undef fstat
 #include "common/clock.h"
 #include "common/setup.h"
+#include "tests/sim/datagrams.h"
 #include "tests/sim/relay.h"
 #include "tests/sim/sim.h"
 
@@ -23,11 +26,14 @@
 #define CLOCK_STEP_NS 60u /* what a look at the clock costs */
 #define MEMORY_FAILS_ONE_IN 40
 #define PASSING_FAILS_ONE_IN 40
+#define SOCKET_FAILS_ONE_IN 40
+#define INTERRUPTED_ONE_IN 4 /* calls that allocate on a disk */
 
 size_t sim_ring_bytes;
 size_t sim_kept_max;
 size_t sim_segment_bytes;
 size_t sim_replay_ahead;
+size_t sim_provide_bytes;
 
 static struct socket *socket_of(int fd)
 {
@@ -185,17 +191,16 @@ ssize_t sim_recvmsg(int fd, struct msghdr *msg, int flags)
 static int wait_for(struct pollfd *fds, nfds_t count, uint64_t timeout_ns)
 {
     uint64_t until = sim.now_ns + timeout_ns;
-    const struct descriptor *d;
+    int ready = 0;
 
-    task_wait(count ? fds->fd : -1, count ? fds->events : 0, until);
-    if (count == 0)
-        return 0;
-    d = descriptor_of(fds->fd);
-    fds->revents = d && d->socket ? socket_events(d->socket, fds->events) : POLLNVAL;
-    if (fds->revents || sim.now_ns >= until)
-        return fds->revents != 0;
-    errno = EINTR; /* by a signal */
-    return -1;
+    task_wait(fds, (uint32_t)count, until);
+    for (nfds_t i = 0; i < count; i++)
+        ready += descriptor_events(fds[i].fd, fds[i].events) != 0;
+    if (ready == 0 && count > 0 && sim.now_ns < until)
+        return (int)failed(EINTR); /* by a signal */
+    for (nfds_t i = 0; i < count; i++)
+        fds[i].revents = descriptor_events(fds[i].fd, fds[i].events);
+    return ready;
 }
 
 int sim_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const void *mask)
@@ -260,6 +265,41 @@ int sim_shutdown(int fd, int how)
     if (d && d->socket)
         socket_shut_down(d->socket);
     return 0;
+}
+
+/* --- bells ---------------------------------------------------------------------------------------
+ */
+
+int sim_socket(int domain, int type, int protocol)
+{
+    (void)domain;
+    (void)type;
+    (void)protocol;
+    task_give_way();
+    if (sim_one_in(SOCKET_FAILS_ONE_IN))
+        return (int)failed(EMFILE);
+    return descriptor_new((struct descriptor){.datagrams = datagrams_new(process_now())});
+}
+
+int sim_bind(int fd, const struct sockaddr *name, socklen_t size)
+{
+    int result = datagrams_bind(descriptor_of(fd)->datagrams, name, size);
+
+    return result < 0 ? (int)failed(-result) : 0;
+}
+
+static long send_datagram(const struct sockaddr *name, socklen_t size)
+{
+    task_give_way();
+    return datagrams_send(name, size);
+}
+
+static long recv_datagram(int fd)
+{
+    const struct descriptor *d = descriptor_of(fd);
+
+    task_give_way();
+    return d && d->datagrams ? datagrams_recv(d->datagrams) : -EBADF;
 }
 
 /* --- memory that is shared -----------------------------------------------------------------------
@@ -328,14 +368,31 @@ int sim_fstat(int fd, struct stat *to)
     return 0;
 }
 
-static int channel_fd(void)
+static const struct sim_channel *channel_now(void)
 {
-    return sim.channel_fd[sim.plan.hosts[process_now()->rank]];
+    return &sim.channel[sim.plan.hosts[process_now()->rank]];
 }
 
 void *sim_channel_memory(void)
 {
-    return descriptor_of(channel_fd())->memory->at;
+    return descriptor_of(channel_now()->fd)->memory->at;
+}
+
+/* Of the disk, until it is full. Nothing that the file has not got may be touched. */
+static long allocate(int fd, uint64_t at, uint64_t size)
+{
+    const struct descriptor *d = descriptor_of(fd);
+
+    task_give_way();
+    if (!d || !d->memory)
+        return -EBADF;
+    if (sim_one_in(INTERRUPTED_ONE_IN))
+        return -EINTR;
+    if (at + size > sim.plan.channel_disk)
+        return -ENOSPC;
+    memory_provide(d->memory, at + size);
+    task_give_way();
+    return 0;
 }
 
 /* Others that sleep there. Who dies before has woken nobody. */
@@ -364,6 +421,12 @@ long sim_call(long number, long a, long b, long c, long d, long e, long f)
         return wake_futex((const void *)a);
     if (number == SYS_futex && b == FUTEX_WAIT)
         return sleep_at_futex((const uint32_t *)a, (uint32_t)c, (const struct timespec *)d);
+    if (number == SYS_fallocate)
+        return allocate((int)a, (uint64_t)c, (uint64_t)d);
+    if (number == SYS_sendto)
+        return send_datagram((const struct sockaddr *)e, (socklen_t)f);
+    if (number == SYS_recvfrom)
+        return recv_datagram((int)a);
     if (descriptor_of((int)a))
         return 0; /* fcntl(2) */
     return system_call6(number, a, b, c, d, e, f);
@@ -513,15 +576,15 @@ void sim_exit(int code)
 
 char *sim_getenv(const char *name)
 {
-    static char text[16];
-    int fd = -1;
+    static char text[32];
 
     if (process_now() && strcmp(name, CW_SETUP_ENV) == 0)
-        fd = process_now()->control_fd;
-    if (process_now() && sim.plan.channel && strcmp(name, CW_CHANNEL_ENV) == 0)
-        fd = channel_fd();
-    snprintf(text, sizeof(text), "%d", fd);
-    return fd < 0 ? NULL : text;
+        snprintf(text, sizeof(text), "%d", process_now()->control_fd);
+    else if (process_now() && sim.plan.channel && strcmp(name, CW_CHANNEL_ENV) == 0)
+        snprintf(text, sizeof(text), "%d,%d", channel_now()->fd, channel_now()->file_fd);
+    else
+        return NULL;
+    return text;
 }
 
 void sim_random_bytes(void *to, size_t size)

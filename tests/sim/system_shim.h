@@ -50,6 +50,8 @@ ssize_t sim_recvmsg(int fd, struct msghdr *msg, int flags);
 int sim_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const void *mask);
 int sim_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 int sim_close(int fd);
+int sim_socket(int domain, int type, int protocol);
+int sim_bind(int fd, const struct sockaddr *name, socklen_t size);
 int sim_connect(const struct cw_address *address, struct cw_err *err);
 int sim_connect_end(void);
 
@@ -93,6 +95,8 @@ void sim_free(void *at);
 #define ppoll(...) sim_ppoll(__VA_ARGS__)
 #define poll(...) sim_poll(__VA_ARGS__)
 #define close(...) sim_close(__VA_ARGS__)
+#define socket(...) sim_socket(__VA_ARGS__)
+#define bind(...) sim_bind(__VA_ARGS__)
 #define cw_connect(...) sim_connect(__VA_ARGS__)
 #define cw_connect_begin(address, place, err) ((void)(place), sim_connect(address, err))
 #define cw_connect_end(...) sim_connect_end()

@@ -12,7 +12,7 @@ struct task *task_now;
 
 static void begin(struct task *task, struct coroutine *coroutine)
 {
-    *task = (struct task){.coroutine = coroutine, .fd = -1, .patience = 1};
+    *task = (struct task){.coroutine = coroutine, .patience = 1};
     if (sim_one_in(4))
         task->patience = 1 + (uint32_t)sim_below(PATIENCE_MAX);
 }
@@ -48,13 +48,15 @@ void task_drop(struct task *task)
 
 static bool has_news(const struct task *task)
 {
-    const struct descriptor *d = task->fd >= 0 ? descriptor_of(task->fd) : NULL;
+    bool any = false;
 
     if (task->sleeping)
         return !task->futex;
     if (task->ready)
         return task->ready();
-    return d && d->socket && socket_events(d->socket, task->events);
+    for (uint32_t i = 0; i < task->fds_count; i++)
+        any |= descriptor_events(task->fds[i].fd, task->fds[i].events) != 0;
+    return any;
 }
 
 bool task_is_awake(const struct task *task)
@@ -89,16 +91,21 @@ static void wait_now(uint64_t wake_ns)
 
     task->waiting = !sim_one_in(WAKE_EARLY_ONE_IN);
     task->wake_ns = wake_ns;
+    task->waiting_since = sim.steps;
     task_yield();
     task->waiting = task->sleeping = false;
     task->ready = NULL;
     task->futex = NULL;
+    task->fds_count = 0;
 }
 
-void task_wait(int fd, short events, uint64_t wake_ns)
+void task_wait(const struct pollfd *fds, uint32_t count, uint64_t wake_ns)
 {
-    task_now->fd = fd;
-    task_now->events = events;
+    if (count > TASK_FDS_MAX)
+        abort();
+    for (uint32_t i = 0; i < count; i++)
+        task_now->fds[i] = fds[i];
+    task_now->fds_count = count;
     wait_now(wake_ns);
 }
 
@@ -112,7 +119,6 @@ void task_sleep_at(const void *futex, uint64_t wake_ns)
 {
     task_now->sleeping = true;
     task_now->futex = futex;
-    task_now->fd = -1;
     wait_now(wake_ns);
 }
 

@@ -85,7 +85,7 @@ int sim_cond_timedwait(pthread_cond_t *condition, const struct timespec *until)
     uint64_t until_ns = cw_timespec_ns(until);
 
     thread->waits = condition;
-    task_wait(-1, 0, until_ns);
+    task_wait(NULL, 0, until_ns);
     thread->waits = NULL;
     return sim.now_ns >= until_ns ? ETIMEDOUT : 0;
 }
