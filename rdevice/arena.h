@@ -8,8 +8,10 @@
 
 /* The rings that the relay shares with us lie beside it. */
 #define ARENA_RINGS ((void *)0x550000000000)
-/* The channel memory of the ranks of this host, with 31 TiB of room. */
+/* The channel memory of the ranks of this host, with 31 TiB of room; or, where ThreadSanitizer has
+ * that, with 512 GiB. */
 #define ARENA_CHANNEL ((void *)0x300000000000)
+#define ARENA_CHANNEL_SANITIZED ((void *)0x560000000000)
 
 /* Returns 0, or -1 with errno: there is no memory at that address. */
 int arena_init(void);

@@ -25,8 +25,15 @@
 _Static_assert(CW_READINGS_MAX <= CW_CHANNEL_NOTE_MAX, "inputs are noted at once");
 _Static_assert(PROVIDE_BYTES % CW_CHANNEL_BLOCK_MAX == 0, "whole blocks, of any size");
 
-/* All of what this descriptor has, `offset` bytes from where the memory is. Returns how much. */
-static size_t map(int fd, size_t offset, uint32_t ranks)
+static void *map_at(void *at, size_t offset, int fd, off_t size)
+{
+    return system_map((uintptr_t)at + offset, (uint64_t)size, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+}
+
+/* All of what this descriptor has, `offset` bytes from where the memory is; the memory itself says
+ * where: *start. Returns how much. */
+static size_t map(int fd, size_t offset, void **start, uint32_t ranks)
 {
     struct stat s;
     void *at;
@@ -36,8 +43,11 @@ static size_t map(int fd, size_t offset, uint32_t ranks)
                    "descriptor %d (" CW_CHANNEL_ENV ") is no channel memory of %u ranks: did the "
                    "program close it? --channel off does without",
                    fd, ranks);
-    at = system_map((uintptr_t)ARENA_CHANNEL + offset, (uint64_t)s.st_size, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+    at = map_at(*start, offset, fd, s.st_size);
+    if (system_failed(at) && offset == 0) {
+        *start = ARENA_CHANNEL_SANITIZED;
+        at = map_at(*start, 0, fd, s.st_size);
+    }
     if (system_failed(at))
         fatal_exit(CW_REPORT_FATAL,
                    "mapping the channel memory, %zu bytes: %s; --channel off does "
@@ -49,11 +59,12 @@ static size_t map(int fd, size_t offset, uint32_t ranks)
 
 static void map_memory(struct channel *c, uint32_t ranks)
 {
-    size_t size = map(c->fd, 0, ranks);
+    void *start = ARENA_CHANNEL;
+    size_t size = map(c->fd, 0, &start, ranks);
 
-    c->file_size = c->file_fd >= 0 ? map(c->file_fd, size, ranks) : 0;
+    c->file_size = c->file_fd >= 0 ? map(c->file_fd, size, &start, ranks) : 0;
     size += c->file_size;
-    if (!cw_channel_at(&c->memory, ARENA_CHANNEL, size, ranks))
+    if (!cw_channel_at(&c->memory, start, size, ranks))
         fatal_exit(CW_REPORT_FATAL, "channel memory of %zu bytes for %u ranks: that cannot be",
                    size, ranks);
     cw_channel_with_file(&c->memory, c->file_size);
