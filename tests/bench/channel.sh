@@ -4,8 +4,9 @@
 #
 # Environment: CHANNEL_OPTIONS (of the jobs with channel memory, "--channel on"; those at the relay beside them
 #   have a log if these have), CHANNEL_RANKS (cores, twice and four times as many), CHANNEL_MESSAGES (yes; empty: only
-#   programs), CHANNEL_STEADY_SECONDS (of each run of the steady state, 4; 0: none), CHANNEL_PROGRAMS (stencils solvers
-#   scalapack; empty: none), CHANNEL_SECONDS (after which a run is ended, 20)
+#   programs), CHANNEL_STEADY_SECONDS (of each run of the steady state, 4; 0: none), CHANNEL_PROGRAMS (PROGRAMS;
+#   empty: none), CHANNEL_SECONDS (after which a run is ended, 20), OSU (the directory of the OSU micro benchmarks, built;
+#   empty: they are not measured)
 
 # shellcheck disable=SC2154 # bench.sh sets RUNS, programs and dir
 # shellcheck disable=SC2317 # functions are called by their names
@@ -13,7 +14,9 @@
 CHANNEL_OPTIONS=${CHANNEL_OPTIONS:---channel on}
 CHANNEL_RANKS=${CHANNEL_RANKS:-$(nproc) $((2 * $(nproc))) $((4 * $(nproc)))}
 CHANNEL_MESSAGES=${CHANNEL_MESSAGES-yes}
-CHANNEL_PROGRAMS=${CHANNEL_PROGRAMS-stencils solvers scalapack}
+CHANNEL_PROGRAMS=${CHANNEL_PROGRAMS-$PROGRAMS}
+OSU=${OSU-}
+OSU_PROGRAMS="pt2pt/osu_latency pt2pt/osu_bw one-sided/osu_put_latency collective/osu_allreduce collective/osu_alltoall"
 CHANNEL_SECONDS=${CHANNEL_SECONDS:-20}
 CHANNEL_STEADY_SECONDS=${CHANNEL_STEADY_SECONDS:-4}
 CHANNEL_SIZES="1 8192 65536 1048576" # bytes
@@ -100,6 +103,29 @@ channel_steady() {
   done
 }
 
+# channel_osu_once MODE PROGRAM: of bandwidths, the time that the bytes take
+channel_osu_once() {
+  local name=${2##*/}
+  program_run "$1" 2 "$OSU/$2" || uncounted "$name, $1"
+  awk -v run="$name.$1" '$1 ~ /^[0-9]+$/ && NF == 2 && $2 > 0 {
+    print run "." $1, run ~ /_bw\./ ? $1 / $2 : $2 }' "$dir/out" >>"$dir/program"
+}
+
+channel_osu() {
+  local each size
+  # shellcheck disable=SC2034 # for program_cell
+  local CELL_DIGITS=2
+  echo
+  echo "OSU micro benchmarks, microseconds; of osu_bw, those of the bytes at its bandwidth."
+  table l:what bytes "stock TCP" "stock shm" "relay" "channel" "by relay" "by the better stock"
+  for each in $OSU_PROGRAMS; do
+    take_turns "$RUNS" "$CHANNEL_MODES" channel_osu_once "$each"
+    for size in 8 8192 65536 1048576; do
+      echo "| ${each##*/} | $size |$(channel_cells "${each##*/}" "$size")"
+    done
+  done
+}
+
 # --- programs ---------------------------------------------------------------------------------------
 
 # channel_row NAME RANKS KEY
@@ -126,5 +152,6 @@ channel() {
   program_section "Channel memory ($CHANNEL_OPTIONS)"
   [ -z "$CHANNEL_MESSAGES" ] || channel_messages
   ((CHANNEL_STEADY_SECONDS == 0)) || channel_steady
+  [ -z "$OSU" ] || channel_osu
   [ -z "$CHANNEL_PROGRAMS" ] || channel_programs
 }

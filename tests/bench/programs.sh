@@ -2,12 +2,14 @@
 # Whole programs with as many ranks as cores and with twice as many, beside stock MPICH over TCP and over its own
 # shared memory: sections of bench.sh, which sources this after lib.sh.
 #
-# Environment: PROGRAMS (stencils solvers scalapack), PROGRAM_RANKS (cores and twice as many),
-#   PROGRAM_SECONDS (after which a run is ended, 8)
+# Environment: PROGRAMS (stencils solvers scalapack; others, if there is OTHERS), PROGRAM_RANKS (cores and twice as many),
+#   PROGRAM_SECONDS (after which a run is ended, 8), OTHERS (a directory of programs without arguments *.x, such as those
+#   of the NAS parallel benchmarks)
 
 # shellcheck disable=SC2154 # bench.sh sets RUNS, programs and dir
 
-PROGRAMS=${PROGRAMS:-stencils solvers scalapack}
+OTHERS=${OTHERS-}
+PROGRAMS=${PROGRAMS:-stencils solvers scalapack ${OTHERS:+others}}
 PROGRAM_RANKS=${PROGRAM_RANKS:-$(nproc) $((2 * $(nproc)))}
 PROGRAM_SECONDS=${PROGRAM_SECONDS:-8}
 PROGRAM_MODES="tcp shm with without"
@@ -154,6 +156,13 @@ scalapack() {
     program "ScaLAPACK xdllt, 600" "$COARSE" whole "$scalapack_tests/xdllt"
     program "ScaLAPACK xdqr, 600" "$COARSE" whole "$scalapack_tests/xdqr"
     program "ScaLAPACK xdtrd, 300" "$FINE" whole "$scalapack_tests/xdtrd"
+  done
+}
+
+others() {
+  local each
+  for each in "$OTHERS"/*.x; do
+    program "$(basename "$each" .x)" "$COARSE" whole "$each"
   done
 }
 
