@@ -277,8 +277,19 @@ bool cursor_inputs(struct exchange *x)
     return true;
 }
 
+/* Which of the sends that it matched after its last poll it had told as it ended. */
+static bool had_told(struct exchange *x)
+{
+    const struct cursor_item *next = &x->cursor.next;
+
+    return x->cursor.active && x->channel.on && peek(x)->kind == CURSOR_TAKEN &&
+           next->noted.more == 0 && next->clock == x->cursor.polls;
+}
+
 void cursor_used_up(struct exchange *x, bool ends)
 {
+    while (ends && had_told(x))
+        take_again(x);
     settle(x);
     if (x->cursor.active && ends)
         exchange_diverged(x, "it ends");

@@ -155,12 +155,12 @@ static bool is_same(const struct cw_point *a, const struct cw_point *b)
     return a->event == b->event && a->clock == b->clock && a->acts == b->acts;
 }
 
-/* POINT may come to the relay after a first TRIM, and before a second: that answer counts. */
+/* POINT may come to the relay after a first TRIM, and before a second: the last answer counts. */
 static void refuse(struct sim_image *image)
 {
-    if (image->asked == 1)
+    image->asked--;
+    if (image->asked == 0)
         image->state = IMAGE_IS_REFUSED;
-    image->asked = 0;
     image->asked_ns = sim.now_ns;
 }
 
