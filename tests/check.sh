@@ -232,6 +232,7 @@ queue_sanitized() {
   local sanitized="$PWD/tests/system/sanitized.sh"
   suite "unit, drawn, address and undefined behaviour sanitizers" build/address/unit --quick --draw 1/12 "$SLICE" \
     engine
+  suite "ranks that are threads, thread sanitizer" build/thread/unit --quick "ranks of channel memory" thread_to_thread
   suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" --draw 1/32 "$SLICE"
   suite "unit without engines, drawn, address and undefined behaviour sanitizers" \
     build/address/unit --quick --draw 1/10 "$SLICE" --without engine

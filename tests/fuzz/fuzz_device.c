@@ -1,7 +1,8 @@
-/* A relay that lies: whatever it says, the device takes it or ends with fatal_exit, and touches
- * no memory that is not its own. The input is a list of actions, of the program (it sends, posts,
- * probes, polls) and of the relay (it says something plausible, or anything), before the first of
- * which WELCOME may have asked for a repetition. */
+/* A relay that lies, and other ranks that write anything into the channel memory: whatever they
+ * say, the device takes it or ends with fatal_exit, and touches no memory that is not its own. The
+ * input is a list of actions, of the program (it sends, posts, probes, polls, is started again), of
+ * the relay (it says something plausible, or anything) and of the others, before the first of which
+ * WELCOME may have asked for a repetition. */
 #include "common/clock.h"
 #include "rdevice/arena.h"
 #include "rdevice/fatal.h"
@@ -13,13 +14,18 @@
 
 #include <errno.h>
 #include <setjmp.h>
+#include <stdio.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define RELAY_BYTES (1u << 20) /* said and not yet read */
 #define ALLOC_MAX (4u << 20)   /* the arena of a run, bytes at once */
 #define MESSAGE_BYTES (600u << 10)
 #define REQUESTS_MAX 512u
 #define POLLS_MAX 64u
+#define NEAR 3u              /* ranks that share the memory; there may be one more */
+#define LOG_BYTES (1u << 20) /* of the memory */
 #define WAITS_MAX 3 /* the relay is silent so often in a row, then it says the next thing */
 
 static struct exchange exchange;
@@ -39,6 +45,10 @@ static bool full; /* the last send found no room */
 static struct request *requests[REQUESTS_MAX];
 static uint32_t request_count;
 static uint8_t message[MESSAGE_BYTES];
+static uint8_t how_begun;               /* the process, and those after it */
+static struct cw_channel others_memory; /* as the others map it; none: .memory is NULL */
+static struct cw_stream to_us[NEAR];
+static struct cw_stream from_us[NEAR];
 
 /* --- memory of a run -------------------------------------------------------------------------- */
 struct allocation {
@@ -113,12 +123,22 @@ void wait_left(struct waiter *w)
     (void)w;
 }
 
+static void others_act(void);
+
+/* There may be no room, and nobody left to make some. */
 void wait_wire(struct waiter *w, bool in, bool out, uint64_t since_ns)
 {
     (void)w;
     (void)in;
     (void)out;
     (void)since_ns;
+    if (!exchange.channel.on)
+        return;
+    if (script.left == 0)
+        fatal_exit(CW_REPORT_FATAL, "nobody does anything any more");
+    channel_goes_to_sleep(&exchange.channel);
+    others_act();
+    channel_woke(&exchange.channel);
 }
 
 bool wait_beside(struct waiter *w, int fd, bool in, bool out, bool *ended)
@@ -361,6 +381,90 @@ ssize_t send(int fd, const void *bytes, size_t size, int flags)
     return sendmsg(fd, &msg, flags);
 }
 
+/* --- other ranks of the host ------------------------------------------------------------------ */
+/* A piece as a rank puts it: that the message ends somewhere is not said. */
+static void others_put(struct cw_stream *stream, uint8_t how)
+{
+    struct cw_piece piece = {.type = how % CW_PIECE_TYPES, .tag = how >> 6, .req = how >> 3 & 7};
+    uint32_t wanted = how & 0x80 ? cw_get_u16(&script) : how;
+    int32_t room = cw_stream_room(stream, wanted);
+
+    if (room < 0 || piece.type == CW_PIECE_NEXT)
+        return;
+    piece.size = (uint32_t)room;
+    piece.total = odd_or((uint64_t)room + (how & 0x40 ? wanted : 0), cw_get_u8(&script));
+    piece.more = how >> 5;
+    cw_stream_put(stream, &piece, &(struct iovec){message, piece.size}, 0);
+}
+
+static void others_take(struct cw_stream *stream)
+{
+    struct cw_piece piece;
+
+    while (cw_stream_next(stream, &piece))
+        cw_stream_take(stream, &piece);
+    stream->broken = false;
+}
+
+/* What a position, a number or a length may be. */
+static uint64_t others_word(void)
+{
+    const struct channel *c = &exchange.channel;
+    uint8_t how = cw_get_u8(&script);
+    const struct cw_stream *of = how & 1 ? &c->decisions : &c->in[how % NEAR];
+
+    switch (how >> 5) {
+    case 0:
+        return of->at + 1;
+    case 1:
+        return cw_get_u8(&script) % (c->memory.blocks + 2);
+    case 2:
+        return (uint64_t)cw_get_u8(&script) << 32 | cw_get_u8(&script) % (c->memory.blocks + 2);
+    case 3:
+        return cw_get_u16(&script);
+    case 4:
+        return (uint64_t)cw_get_u16(&script) << 32 | cw_get_u8(&script) % CW_PIECE_TYPES;
+    default:
+        return cw_get_u64(&script);
+    }
+}
+
+/* Into what is read next, where the memory begins, at the end of a block, or anywhere. */
+static void others_scribble(uint8_t how)
+{
+    const struct channel *c = &exchange.channel;
+    const struct cw_stream *of = how & 4 ? &c->decisions : &c->in[(how >> 3) % NEAR];
+    size_t block = cw_get_u8(&script) % c->memory.blocks + 1;
+    size_t at = (size_t)cw_get_u16(&script) * 8;
+    uint64_t word;
+
+    if (!(how & 3) && of->block)
+        at = (size_t)(of->block + of->offset - c->memory.memory) + at % sizeof(struct cw_piece);
+    else if ((how & 3) == 1)
+        at %= 128 + 64 * NEAR + 192 * (NEAR * NEAR + NEAR);
+    else if ((how & 3) == 2)
+        at = c->memory.size - block * c->memory.block_bytes - 8;
+    else
+        at = at * 8 % c->memory.size;
+    word = others_word();
+    memcpy(others_memory.memory + at, &word, sizeof(word));
+}
+
+static void others_act(void)
+{
+    uint8_t what = cw_get_u8(&script);
+    uint8_t how = cw_get_u8(&script);
+
+    if (!exchange.channel.on)
+        return;
+    if (what & 1)
+        others_put(&to_us[(what >> 1) % NEAR], how);
+    else if (what & 2)
+        others_scribble(how);
+    else
+        others_take(&from_us[(what >> 2) % NEAR]);
+}
+
 /* --- what the program does -------------------------------------------------------------------- */
 static void take_request_of(struct request *request)
 {
@@ -385,9 +489,10 @@ static void progress(void)
         return;
     if (!repeated) {
         exchange_flush(&exchange);
-        exchange_read(&exchange);
+        exchange_poll(&exchange);
     }
-    if (inbox_happened(&exchange.inbox) && exchange.cursor.logged && !repeated)
+    if (inbox_happened(&exchange.inbox) && exchange.cursor.logged && !exchange.channel.on &&
+        !repeated)
         operation_taken(&exchange);
     event = inbox_take(&exchange.inbox);
     while (event) {
@@ -418,7 +523,9 @@ static struct request *new_request(bool receiving, uint8_t how)
 
 static void send_message(uint8_t how)
 {
-    struct operation_target to = {.kind = CW_SEND_TAG + (how >> 1) % 3, .tag = how & 3};
+    struct operation_target to = {.dst = (how >> 4) % (NEAR + (how_begun & 1)),
+                                  .kind = CW_SEND_TAG + (how >> 1) % 3,
+                                  .tag = how & 3};
     size_t total = how & 1 ? cw_get_u16(&script) * 9u : how;
     struct iovec pieces[3] = {{message, total / 3}, {message + 7, 0}, {message, total - total / 3}};
     size_t first = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
@@ -462,6 +569,84 @@ static void read_clock(uint8_t how)
         inputs_written.used += how;
 }
 
+/* --- processes of the rank -------------------------------------------------------------------- */
+/* All zero, with a log or none. */
+static void new_memory(bool logs)
+{
+    size_t size = cw_channel_bytes(NEAR, logs ? LOG_BYTES : 0);
+    static int fd = -1;
+    char number[16];
+
+    if (fd < 0)
+        fd = memfd_create("fuzz", 0);
+    must(fd >= 0 && ftruncate(fd, 0) == 0 && ftruncate(fd, (off_t)size) == 0);
+    snprintf(number, sizeof(number), "%d,-1", fd);
+    setenv(CW_CHANNEL_ENV, number, 1);
+    must(cw_channel_at(&others_memory, mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0),
+                       size, NEAR));
+    for (uint32_t i = 0; i < NEAR; i++) {
+        to_us[i] = cw_channel_stream(&others_memory, i, 0, logs);
+        from_us[i] = cw_channel_stream(&others_memory, 0, i, logs);
+    }
+}
+
+static void begin_process(uint32_t flags)
+{
+    static const struct cw_hello hello;
+    static struct cw_setup setup = {.address = "unix:/a/lie", .channel_rank = {0, 1, 2}};
+    struct cw_welcome welcome = {.acts = how_begun & 15, .flags = flags};
+
+    if (how_begun & 16) {
+        welcome.missing = cw_get_u16(&script) * 3u;
+        welcome.clock = cw_get_u8(&script);
+    }
+    setup.flags = others_memory.memory ? CW_SETUP_CHANNEL : 0;
+    setup.ranks = NEAR + (how_begun & 1);
+    setup.channel_ranks = NEAR;
+    setup.mailbox_bytes = MESSAGE_BYTES;
+    setup.process.incarnation++;
+    memset(&exchange, 0, sizeof(exchange));
+    session_begin(&exchange.session, setup.address, &hello, 0);
+    request_setup(&exchange.requests, 16, NULL);
+    channel_open(&exchange.channel, &setup, &exchange.inbox, &exchange.requests);
+    exchange_begin(&exchange, &setup, &welcome, false);
+}
+
+/* Whatever it was at. */
+static void end_process(void)
+{
+    if (exchange.channel.on && exchange.channel.far && exchange.channel.bell.fd >= 0)
+        close(exchange.channel.bell.fd);
+    if (exchange.channel.memory.memory)
+        munmap(exchange.channel.memory.memory, exchange.channel.memory.size);
+    exchange.channel.on = false;
+    exchange.channel.memory.memory = NULL;
+    while (allocations.next != &allocations)
+        give_back(allocations.next + 1);
+    told = 0;
+    unrepeated = 0;
+    request_count = 0;
+    inputs_written.used = 0;
+}
+
+/* Images, which make room; or another incarnation, which repeats. */
+static void manage_log(uint8_t how)
+{
+    struct channel *c = &exchange.channel;
+
+    if (how & 1) {
+        channel_mark(c, exchange.cursor.polls);
+        channel_trim(c, exchange.cursor.polls);
+    } else if (how & 2) {
+        exchange_tell_counts(&exchange);
+    } else if (how & 4) {
+        channel_forget(c);
+    } else {
+        end_process();
+        begin_process(CW_WELCOME_LOG | CW_WELCOME_REPLAY);
+    }
+}
+
 static void act(void)
 {
     uint8_t what = cw_get_u8(&script);
@@ -497,6 +682,14 @@ static void act(void)
         if (said_end < sizeof(said) / 2)
             relay_speaks();
         break;
+    case 12:
+    case 13:
+        others_act();
+        break;
+    case 14:
+        if (exchange.channel.on)
+            manage_log(how);
+        break;
     default:
         for (uint32_t i = 0; i <= how % POLLS_MAX; i++)
             progress();
@@ -505,38 +698,24 @@ static void act(void)
 }
 
 /* --- a life ----------------------------------------------------------------------------------- */
-static void open_exchange(void)
-{
-    uint8_t how = cw_get_u8(&script);
-    static const struct cw_hello hello;
-    static const struct cw_setup setup = {.address = "unix:/a/lie"};
-    struct cw_welcome welcome = {.acts = how & 15, .flags = how >> 6};
-
-    if (how & 16) {
-        welcome.missing = cw_get_u16(&script) * 3u;
-        welcome.clock = cw_get_u8(&script);
-    }
-    memset(&exchange, 0, sizeof(exchange));
-    session_begin(&exchange.session, setup.address, &hello, 0);
-    request_setup(&exchange.requests, 16, NULL);
-    exchange_begin(&exchange, &setup, &welcome, false);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     script = cw_reader(data, size);
     said_start = said_end = 0;
     relay = (struct cw_session){0};
-    told = waits = 0;
-    unrepeated = 0;
-    request_count = 0;
-    inputs_written.used = 0;
+    waits = 0;
     full = false;
-    open_exchange();
-    if (setjmp(ended) == 0)
+    how_begun = cw_get_u8(&script);
+    if (how_begun & 32)
+        new_memory(how_begun & 64);
+    if (setjmp(ended) == 0) {
+        begin_process(how_begun >> 6);
         while (script.left > 0)
             act();
-    while (allocations.next != &allocations)
-        give_back(allocations.next + 1);
+    }
+    end_process();
+    if (others_memory.memory)
+        munmap(others_memory.memory, others_memory.size);
+    others_memory.memory = NULL;
     return 0;
 }

@@ -8,8 +8,8 @@
 #include <CUnit/CUnit.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 SUITE("channel");
 
@@ -31,9 +31,11 @@ static uint64_t seed;
 static void start_with(uint32_t ranks, uint64_t log)
 {
     bytes = cw_channel_bytes(ranks, log);
-    CU_ASSERT_EQUAL_FATAL(posix_memalign((void **)&all, GUARD, bytes + 2 * GUARD), 0);
-    memset(all, GUARDED, bytes + 2 * GUARD);
-    memset(all + GUARD, 0, bytes);
+    all = mmap(NULL, bytes + 2 * GUARD, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CU_ASSERT_PTR_NOT_EQUAL_FATAL(all, MAP_FAILED);
+    memset(all, GUARDED, GUARD);
+    memset(all + GUARD + bytes, GUARDED, GUARD);
     CU_ASSERT_TRUE_FATAL(cw_channel_at(&channel, all + GUARD, bytes, ranks));
     writer = reader = cw_channel_stream(&channel, ranks - 1, 0, log > 0);
     put = taken = 0;
@@ -52,7 +54,7 @@ static void finish(void)
     for (size_t i = 0; i < GUARD; i++)
         whole &= all[i] == GUARDED && all[GUARD + bytes + i] == GUARDED;
     CU_ASSERT_TRUE(whole);
-    free(all);
+    munmap(all, bytes + 2 * GUARD);
 }
 
 static uint8_t pattern(uint64_t i)

@@ -10,6 +10,7 @@
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #define RANKS 3u
@@ -26,6 +27,7 @@
 #define ANY_TAG (UINT64_MAX << 32)
 #define ANY_SOURCE (UINT64_MAX << 48 | UINT32_MAX)
 
+void mailbox_arena_clear(void);
 static void finish(void);
 SUITE_AFTER_EACH("mailbox of a rank", finish);
 
@@ -40,8 +42,10 @@ static uint8_t buffers[OPEN_MAX][ROOM]; /* by the number of a request */
 static uint8_t payload[ROOM];           /* of whom it came and how large it is, at first */
 static uint64_t seed;
 
-/* --- the arena, which knows what was not freed ------------------------------------------------ */
+/* --- the arena, which knows what was not freed; also of test_channel_ranks.c, whose ranks are
+ * threads */
 
+static pthread_mutex_t pieces_use = PTHREAD_MUTEX_INITIALIZER;
 static TAILQ_HEAD(pieces, arena_piece) pieces = TAILQ_HEAD_INITIALIZER(pieces);
 struct arena_piece {
     TAILQ_ENTRY(arena_piece) others;
@@ -53,9 +57,12 @@ void *arena_alloc(size_t size)
 {
     struct arena_piece *piece = aligned_alloc(64, (sizeof(*piece) + size + 63) & ~(size_t)63);
 
-    CU_ASSERT_PTR_NOT_NULL_FATAL(piece);
+    if (!piece)
+        abort();
     piece->size = size;
+    pthread_mutex_lock(&pieces_use);
     TAILQ_INSERT_HEAD(&pieces, piece, others);
+    pthread_mutex_unlock(&pieces_use);
     return piece->bytes;
 }
 
@@ -64,9 +71,18 @@ void arena_free(void *at, size_t size)
     struct arena_piece *piece =
         (struct arena_piece *)((uint8_t *)at - offsetof(struct arena_piece, bytes));
 
-    CU_ASSERT_EQUAL(piece->size, size);
+    if (piece->size != size)
+        CU_FAIL("memory is given back that has another size");
+    pthread_mutex_lock(&pieces_use);
     TAILQ_REMOVE(&pieces, piece, others);
+    pthread_mutex_unlock(&pieces_use);
     free(piece);
+}
+
+void mailbox_arena_clear(void)
+{
+    while (!TAILQ_EMPTY(&pieces))
+        arena_free(TAILQ_FIRST(&pieces)->bytes, TAILQ_FIRST(&pieces)->size);
 }
 
 static void start(void)
@@ -91,8 +107,7 @@ static void start(void)
 
 static void finish(void)
 {
-    while (!TAILQ_EMPTY(&pieces))
-        arena_free(TAILQ_FIRST(&pieces)->bytes, TAILQ_FIRST(&pieces)->size);
+    mailbox_arena_clear();
     free(channel.memory);
     channel.memory = NULL;
 }
