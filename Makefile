@@ -101,7 +101,7 @@ $(BUILD)/obj/rdevice/files.o: SANITIZE_FLAGS =
 
 $(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(CKPTSRV) $(DISPATCHER) $(TUNNELS) rdevice/image/probe.c)
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -lconfig -luring -llz4 -lssh2 || $(call hint,deps)
+	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -lconfig -luring -llz4 -lssh2 -lm || $(call hint,deps)
 
 # Every function of the installed MPI that may look for progress, for rdevice/calls.c
 build/include/rdevice/calls.inc: Makefile
@@ -151,7 +151,7 @@ $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) \
 		$(addprefix rdevice/image/,interrupted.c maps_line.c probe.c seen.c stream.c) \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)) $(TUNNELS))
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -lconfig -luring -llz4 -lssh2 || $(call hint,deps-check)
+	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -lconfig -luring -llz4 -lssh2 -lm || $(call hint,deps-check)
 
 # The simulator runs the project's own code, compiled once more over a simulated system; the device
 # is a library, which is loaded once for each simulated process
@@ -374,6 +374,8 @@ build/fuzz/fuzz_nodes: $(call fuzz_objects,$(FUZZED_WIRE) $(addprefix dispatcher
 	$(addprefix dispatcher/wire/,channel.c stream_fd.c))
 build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/hosts/,grid.c grid_file.c routes.c settings.c))
 build/fuzz/fuzz_grid: FUZZ_LIBRARIES = -lconfig
+build/fuzz/fuzz_detector: $(call fuzz_objects,$(addprefix dispatcher/detector/,detector.c gossip.c routing.c swim.c swim_message.c table_message.c))
+build/fuzz/fuzz_detector: FUZZ_LIBRARIES = -lm
 build/fuzz/fuzz_answers: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c host_report.c tcp_probe.c) \
 	dispatcher/wire/service_format.c dispatcher/wire/ssh_says.c dispatcher/status/json_value.c)
 build/fuzz/fuzz_answers: FUZZ_LIBRARIES = -ljansson

@@ -73,6 +73,7 @@ _causeway_value() {
     --check-contents) _causeway_words 'some all none' ;;
     --contents-differ) _causeway_words 'go-on end' ;;
     --log-safety) _causeway_words 'memory file sync' ;;
+    --part) _causeway_words 'all failures times bytes suspicions' ;;
     *) [[ " $(_causeway_listed '[^ ]') " == *" $1 "* ]] ;; # any other
   esac
 }
@@ -164,12 +165,20 @@ _causeway_doctor() {
   fi
 }
 
+_causeway_model() {
+  if ((${#words[@]} == 3)); then
+    _causeway_words 'detector --help'
+  else
+    _causeway_plain
+  fi
+}
+
 _causeway() {
   local words word cur
   _causeway_split
   COMPREPLY=()
   if ((${#words[@]} == 2)); then
-    _causeway_words 'run relay ckptsrv up down status log ckpt doctor tunnel help --help --version'
+    _causeway_words 'run relay ckptsrv up down status log ckpt doctor model tunnel help --help --version'
     return
   fi
   case ${words[1]} in
@@ -179,6 +188,7 @@ _causeway() {
     log) _causeway_log ;;
     ckpt) _causeway_ckpt ;;
     doctor) _causeway_doctor ;;
+    model) _causeway_model ;;
     tunnel) _causeway_option_value || _causeway_words "--listen $(_causeway_listed)" ;;
   esac
 }

@@ -10,6 +10,7 @@ int cmd_status(int argc, char **argv);
 int cmd_log(int argc, char **argv);
 int cmd_ckpt(int argc, char **argv);
 int cmd_doctor(int argc, char **argv); /* starts short-lived children: from the only thread */
+int cmd_model(int argc, char **argv);
 int cmd_tunnel(int argc, char **argv);
 int cmd_door(int argc, char **argv); /* `causeway tunnel --listen ADDRESS TO ...` */
 

@@ -27,6 +27,7 @@ static const struct {
     {"ckpt", cmd_ckpt, "look at the images that a checkpoint server keeps, remove some"},
     {"tunnel", cmd_tunnel, "reach an address behind a gateway, through SSH"},
     {"doctor", cmd_doctor, "say what this machine, or each host of a job, has and lacks"},
+    {"model", cmd_model, "say how failure detectors do, in simulated time"},
     {"help", cmd_help, "this text"},
     {"node", cmd_node, NULL}, /* for other commands alone, as is this: */
     {"keep", cmd_keep, NULL},

@@ -118,16 +118,19 @@ option_tests() {
   t "a host that cannot be reached, and too many ranks" unreached_first
   t "a drill with a relay of a host without ranks" options_on_hosts 2 'has no relay 1, only 0' \
     --host a:1,b:1 --fault kill:relay1@1s
-  for command in run relay doctor status log; do
+  for command in run relay doctor status log model; do
     t "$command --help" expect_help "$causeway" "$command"
   done
   t "--help" expect_help "$causeway"
-  for command in run relay ckptsrv status up log ckpt doctor; do
+  for command in run relay ckptsrv status up log ckpt doctor model; do
     t "the options of $command in the manual" in_manual "$command"
   done
   t "--version" version
   t "doctor looks at what a job would use" doctor_like_a_job
   t "doctor looks at what images need" doctor_of_images
+  t "model detector prints the papers' figures" model_of_the_papers
+  t "model detector repeats itself" model_repeats_itself
+  t "model of what there is none" run_expect 2 'expected detector' "$causeway" model weather
   t "an unknown command" unknown_command
   t "no command" no_command
   t "relay without --listen" run_expect 2 'no --listen' "$causeway" relay
@@ -135,6 +138,26 @@ option_tests() {
     "$causeway" relay --listen "unix:$tmp/r" now
   t "relay with an unknown option" run_expect 2 '--frobnicate' "$causeway" relay --frobnicate
   t "relay on tcp without a key" run_expect 1 '--key-file' "$causeway" relay --listen tcp:127.0.0.1:0
+}
+
+# [FM] 5.2: P_brr(4) is 0.0095, P_app(2,2) 0.005; its figure 6: T_cleanup of BRR for 256 processes is 8 s, of DBRR 12 s
+model_of_the_papers() {
+  run_expect 0 '' "$causeway" model detector --trials 1 --part failures
+  expect_out_like '^ +4 +brr +0.00951 .* 0.00499 +all sets$'
+  expect_out_like '^ +256 +dbrr .* 20000 drawn$'
+  run_expect 0 '' "$causeway" model detector --trials 1 --part times
+  expect_out_like '^ +256 +brr +8.00 +8\.[0-9]+ .* 0 +0$'
+  expect_out_like '^ +256 +dbrr +12.00 +12\.[0-9]+ .* 0 +0$'
+}
+
+model_repeats_itself() {
+  run_expect 0 '' "$causeway" model detector --trials 1 --part suspicions --seed 7
+  expect_out_like '^none( +0 \( +0\)){6}$'
+  cp "$tmp/out" "$tmp/first"
+  run_expect 0 '' "$causeway" model detector --trials 1 --part suspicions --seed 7
+  cmp -s "$tmp/first" "$tmp/out" || wrong "the same seed printed something else"
+  run_expect 0 '' "$causeway" model detector --trials 1 --part suspicions --seed 8
+  cmp -s "$tmp/first" "$tmp/out" && wrong "another seed printed the same"
 }
 
 # It looks at what a job and a relay would use.
