@@ -94,20 +94,24 @@ static bool provide(struct channel *c)
     return true;
 }
 
-/* As cw_stream_room and cw_stream_fits. */
+/* As cw_stream_room and cw_stream_fits. Others may have taken all that the file got, and it gets
+ * more: as often as it can. */
 static int32_t room_in(struct channel *c, struct cw_stream *stream, uint64_t wanted)
 {
     int32_t room = cw_stream_room(stream, wanted);
 
-    if (room < 0 && stream->spent && provide(c))
+    while (room < 0 && stream->spent && provide(c))
         room = cw_stream_room(stream, wanted);
     return room;
 }
 
 static bool fits_in(struct channel *c, struct cw_stream *stream, uint32_t size)
 {
-    return cw_stream_fits(stream, size) ||
-           (stream->spent && provide(c) && cw_stream_fits(stream, size));
+    bool fits = cw_stream_fits(stream, size);
+
+    while (!fits && stream->spent && provide(c))
+        fits = cw_stream_fits(stream, size);
+    return fits;
 }
 
 static void open_streams(struct channel *c)

@@ -24,6 +24,7 @@
 #define UNREAD_MAX 5000u /* bytes that a client has left in its ring */
 #define STEP_NS 400000000ull
 #define EVENTS_MAX 1024u /* of a rank, whose content is remembered */
+#define UNMATCHED_MAX 8u /* synchronous sends to a rank that it may say it has matched */
 
 struct client {
     struct relay_conn *conn;
@@ -34,12 +35,18 @@ struct client {
     uint32_t who; /* 0: the dispatcher, then ranks, then relays */
     uint64_t event;
     uint64_t missing; /* bytes of the message that it sends */
-    bool stalled;     /* does not read */
-    bool writing;     /* the engine holds what it is to write */
-    bool lingers;     /* is not closed when it is done */
-    bool resumed;     /* what it is told now begins in the middle of a frame */
-    bool forged;      /* it said something raw: its numbers are not known any more */
-    bool odd;         /* it may have used a request's number twice */
+    /* of a rank that is its own mailbox: bytes that are still to come from each, and whether any
+     * are; and synchronous sends that came */
+    uint64_t coming[RANKS];
+    bool comes[RANKS];
+    struct cw_forward_ref unmatched[UNMATCHED_MAX];
+    uint32_t unmatched_count;
+    bool stalled; /* does not read */
+    bool writing; /* the engine holds what it is to write */
+    bool lingers; /* is not closed when it is done */
+    bool resumed; /* what it is told now begins in the middle of a frame */
+    bool forged;  /* it said something raw: its numbers are not known any more */
+    bool odd;     /* it may have used a request's number twice */
     bool refused;
     void *room; /* the engine holds where to read to */
     size_t room_size;
@@ -53,6 +60,7 @@ static uint32_t incarnation;
 static uint32_t next_req; /* also other incarnations do not use a number twice */
 static uint64_t witness[JOBS][RANKS][EVENTS_MAX]; /* what each event was */
 static bool logged;
+static bool channel;       /* ranks are their own mailboxes */
 static uint32_t resume_ms; /* connections that break leave a session behind */
 static const uint8_t relay_key[CW_KEY_SIZE] = {1, 2, 3};
 
@@ -107,6 +115,25 @@ static void check_event(const struct client *c, const struct codec_frame *frame)
     *seen = what;
 }
 
+/* One message at a time from each, all of it. */
+static void hear_arrival(struct client *c, const struct codec_frame *frame)
+{
+    uint64_t size = frame->header.length - CW_ARRIVAL_SIZE;
+    struct cw_message m;
+
+    must(cw_arrival_get(frame->body, &m) && m.req < RANKS);
+    must(!(m.flags & CW_MESSAGE_FIRST) == c->comes[m.req]);
+    if (m.flags & CW_MESSAGE_FIRST)
+        c->coming[m.req] = m.total;
+    must(size <= c->coming[m.req]);
+    c->coming[m.req] -= size;
+    c->comes[m.req] = c->coming[m.req] > 0;
+    must(!(m.flags & CW_MESSAGE_LAST) == c->comes[m.req] && !m.event == c->comes[m.req]);
+    if (m.flags & CW_MESSAGE_SYNC && m.flags & CW_MESSAGE_FIRST &&
+        c->unmatched_count < UNMATCHED_MAX)
+        c->unmatched[c->unmatched_count++] = (struct cw_forward_ref){m.req, m.sync};
+}
+
 static void hear_frame(struct client *c, const struct codec_frame *frame)
 {
     uint64_t event = codec_event(frame);
@@ -126,7 +153,11 @@ static void hear_frame(struct client *c, const struct codec_frame *frame)
             memset(witness[c->job], 0, sizeof(witness[c->job]));
         break;
     case CW_FRAME_MESSAGE:
-        must(codec_inbox_take(&c->inbox, frame) || c->odd);
+        must(!channel && (codec_inbox_take(&c->inbox, frame) || c->odd));
+        break;
+    case CW_FRAME_ARRIVAL:
+        must(channel);
+        hear_arrival(c, frame);
         break;
     case CW_FRAME_REFUSED:
     case CW_FRAME_NOTICE:
@@ -326,7 +357,7 @@ static void put_hello_from(struct client *c, bool resumes, uint8_t how,
     old = resumes ? suspended_of(c) : NULL;
     id_of(hello.job, c->job);
     cw_cred_job_key(key, relay_key, hello.job);
-    hello.flags = logged ? CW_HELLO_LOG : 0;
+    hello.flags = (logged ? CW_HELLO_LOG : 0) | (channel && c->who <= RANKS ? CW_HELLO_CHANNEL : 0);
     hello.resume_ms = resume_ms;
     if (resumes && c->who == 0 && (how & 0x18) == 0x18) {
         hello.flags |= CW_HELLO_TAKE;
@@ -345,7 +376,8 @@ static void put_hello_from(struct client *c, bool resumes, uint8_t how,
         hello.event = from ? from->at.event : 0;
         hello.poll_clock = from ? from->at.clock : 0;
         hello.acts = from ? from->at.acts : 0;
-        c->event = hello.event;
+        if (c->conn->state == CONN_NEW) /* else it goes on, until it is refused */
+            c->event = hello.event;
         cw_cred_rank_key(key, key, hello.rank, hello.incarnation);
     }
     codec_hello(&c->codec, &hello, key, &c->challenge);
@@ -528,6 +560,40 @@ static void put_taken(struct client *c, uint8_t what)
                 taken + 1 + (c->event > taken ? (what >> 4) % (c->event - taken) : what));
 }
 
+/* One that came, or another one. */
+static void put_matched(struct client *c, uint8_t how)
+{
+    struct cw_forward_ref ref = {.rank = how & 3, .req = how};
+
+    if (how < 192 && c->unmatched_count == 0)
+        return;
+    if (how < 192)
+        ref = c->unmatched[--c->unmatched_count];
+    cw_forward_ref_put(codec_begin(&c->codec, CW_FRAME_MATCHED, CW_FORWARD_REF_SIZE), &ref);
+}
+
+/* Of one that takes most of what it gets elsewhere: its log may have any size. */
+static void put_counted(struct client *c, uint8_t what)
+{
+    struct cw_rank_stats stats = {.sent = what, .received = what, .log_bytes = what * 100000ull};
+
+    memcpy(codec_begin(&c->codec, CW_FRAME_COUNTED, CW_COUNTED_SIZE), &stats, CW_COUNTED_SIZE);
+}
+
+/* What a rank may say that is its own mailbox, where another one receives; false: nothing. */
+static bool put_own(struct client *c, uint8_t how, uint8_t what)
+{
+    bool receives = how < 4 || how > 9;
+
+    if (!channel || !receives)
+        return false;
+    if (how & 1)
+        put_matched(c, what);
+    else
+        put_counted(c, what);
+    return true;
+}
+
 static void put_request(struct client *c, uint8_t how, uint8_t what)
 {
     static const uint64_t masks[] = {UINT64_MAX, 0, 1, 2, 3, 4};
@@ -536,6 +602,8 @@ static void put_request(struct client *c, uint8_t how, uint8_t what)
     uint64_t capacity = capacities[how >> 6];
     uint32_t req = next_req++;
 
+    if (c->who > 0 && put_own(c, how & 15, what))
+        return;
     switch (how & 15) {
     case 0:
     case 1:
@@ -768,6 +836,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     incarnation = next_req = 1;
     memset(witness, 0, sizeof(witness));
     logged = size % 5 != 0;
+    channel = size % 23 < 9;
     resume_ms = size % 11 < 6 ? 1000 : 0;
     disk = (struct fake_disk){
         .seed = size, .good_reads = size % 13 == 0, .good_writes = size % 17 == 0 ? 3 : 0};

@@ -490,7 +490,7 @@ void dispatch_open(void)
                                    .addresses = addresses,
                                    .key_file = "simulated",
                                    .homes = sim.plan.homes,
-                                   .hello_flags = CW_HELLO_LOG |
+                                   .hello_flags = (sim.plan.unlogged ? 0 : CW_HELLO_LOG) |
                                                   (sim.plan.image_one_in ? CW_HELLO_IMAGES : 0) |
                                                   (sim.plan.channel ? CW_HELLO_CHANNEL : 0),
                                    .resume_ms = sim.plan.resume_ms,

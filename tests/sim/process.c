@@ -244,7 +244,7 @@ static bool others_wake(const struct sim_process *sleeper)
             continue;
         if (sim.rank[rank].ended_step >= sleeper->task.waiting_since ||
             (other && sim.now_ns < other->stopped_ns) ||
-            (at_bell && other && !other->ended && !datagrams_has(other)))
+            (at_bell && other && other != sleeper && !other->ended && !datagrams_has(other)))
             return false;
     }
     return true;

@@ -17,6 +17,7 @@
                         */
 #define LONG_ONE_IN 50 /* seeds whose programs are long */
 #define LONG_STEPS 900
+#define NO_LOG_ONE_IN 10 /* seeds with channel memory */
 #define LONG_MESSAGE_MAX 3000
 #define CHANNEL_LOG_BLOCKS 16384ull /* address space, not memory */
 
@@ -114,14 +115,23 @@ static void choose_safety(struct sim_plan *plan, uint64_t *random)
 static void choose_channel_log(struct sim_plan *plan, uint64_t *random, bool little)
 {
     uint32_t much = CHANNEL_LOG_BLOCKS;
-    uint32_t in_file = little ? PICK(random, 0, 0, 1, 8, 40) : PICK(random, 0, 0, much);
+    uint32_t in_file = little ? PICK(random, 0, 0, 1, 8, 40) : PICK(random, 0, much, much);
     uint32_t on_disk = little ? PICK(random, 0, in_file / 2, in_file) : in_file;
     uint32_t in_memory = little || in_file ? PICK(random, 1, 4, 16) : much;
 
     plan->channel_log = (uint64_t)in_memory * CW_CHANNEL_BLOCK_MIN;
     plan->channel_file = (uint64_t)in_file * CW_CHANNEL_BLOCK_MIN;
     plan->channel_disk = (uint64_t)on_disk * CW_CHANNEL_BLOCK_MIN;
-    plan->provide_bytes = PICK(random, 1, 3, 16) * CW_CHANNEL_BLOCK_MIN;
+    plan->provide_bytes = PICK(random, 1, 1, 3, 16) * CW_CHANNEL_BLOCK_MIN;
+}
+
+/* Nothing is logged: what was read from channel memory goes, and writers wait for that. */
+static void choose_no_log(struct sim_plan *plan)
+{
+    plan->unlogged = true;
+    plan->fault_one_in = plan->cut_one_in = plan->kill_one_in = plan->image_one_in = 0;
+    plan->sync = plan->power = plan->tight = false;
+    plan->channel_log = plan->channel_file = plan->channel_disk = 0;
 }
 
 /* Whether the ranks have channel memory, and with what room for what is logged there. */
@@ -137,6 +147,8 @@ static void choose_channel(struct sim_plan *plan, uint64_t *random, bool always)
     for (uint32_t i = 0; i < plan->ranks; i++)
         plan->hosts[i] = (uint8_t)codec_random_below(random, hosts);
     choose_channel_log(plan, random, little);
+    if (plan->channel && codec_random_below(random, NO_LOG_ONE_IN) == 0)
+        choose_no_log(plan);
 }
 
 struct sim_plan sim_plan_of(uint64_t seed, bool channel)
@@ -337,6 +349,7 @@ static void begin(const struct sim_plan *plan, bool tracing)
         .plan = *plan, .random = sim_mix(plan->seed, 2), .now_ns = 1000000000, .tracing = tracing};
     memset(sim.relay_key, 7, sizeof(sim.relay_key));
     memcpy(sim.job_id, "a simulated job!", CW_ID_SIZE);
+    sim.unlogged = plan->unlogged;
     sim_ring_bytes = plan->ring_bytes;
     sim_kept_max = plan->kept_max;
     sim_segment_bytes = plan->segment_bytes;

@@ -66,6 +66,7 @@ struct sim_plan {
     bool disk;
     bool channel;                 /* ranks have channel memory ... */
     uint8_t hosts[SIM_RANKS_MAX]; /* ... each with the others of its host ... */
+    bool unlogged;                /* ... and perhaps no log at all, and no faults of ranks ... */
     uint64_t channel_log;         /* ... with so many bytes of a log ... */
     uint64_t channel_file;        /* ... and in a file behind it, 0: there is none ... */
     uint64_t channel_disk;        /* ... of which its disk has room for so many, ... */
