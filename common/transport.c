@@ -10,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define CONNECT_TIMEOUT_MS 10000
 #define CONNECT_PAUSE_MS 10
+#define CLAIM_WAIT_MS 5000
 #define TRANSPORTS_MAX 3u
 #define SOCKET_BUFFER_BYTES (1 << 20) /* the kernel lowers it to its own bound */
 
@@ -40,32 +42,75 @@ static int unix_parse(struct cw_address *address, const char *rest, struct cw_er
     return CW_OK;
 }
 
+/* Whether the process has ended that began to listen where this socket is connected. */
+static bool listener_ended(int fd)
+{
+    struct ucred ucred = {0};
+    struct pollfd ended = {.events = POLLIN};
+    socklen_t size = sizeof(ucred);
+    bool has;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &size) < 0 || ucred.pid <= 0)
+        return false;
+    ended.fd = pidfd_open(ucred.pid, 0);
+    if (ended.fd < 0)
+        return errno == ESRCH;
+    has = poll(&ended, 1, 0) > 0;
+    close(ended.fd);
+    return has;
+}
+
+/* Returns 0 where somebody listens, or the error. *ended: whose process has ended. */
+static int unix_ask(const struct sockaddr_un *un, bool *ended)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int failure = 0;
+
+    *ended = false;
+    if (fd < 0)
+        return errno;
+    if (connect(fd, (const struct sockaddr *)un, sizeof(*un)) < 0)
+        failure = errno;
+    else
+        *ended = listener_ended(fd);
+    close(fd);
+    return failure;
+}
+
+/* Where a killed process used io_uring, the kernel may still be about to close its listener. */
+static int unix_ask_until_closed(const struct sockaddr_un *un)
+{
+    bool ended;
+    int failure = unix_ask(un, &ended);
+
+    for (int ms = 0; ended && ms < CLAIM_WAIT_MS; ms += CONNECT_PAUSE_MS) {
+        poll(NULL, 0, CONNECT_PAUSE_MS);
+        failure = unix_ask(un, &ended);
+    }
+    return failure;
+}
+
 /* A socket file without a listener is the leftover of a killed relay: removes it. */
 static int unix_claim(const struct cw_address *address, struct cw_err *err)
 {
     const struct sockaddr_un *un = (const struct sockaddr_un *)&address->at[0].storage;
     struct stat st;
-    int fd;
-    int failure = 0;
 
     if (lstat(un->sun_path, &st) < 0)
         return CW_OK;
     if (!S_ISSOCK(st.st_mode))
         return cw_err_set(err, CW_EINVAL, "%s: there is a file of that name that is no socket",
                           address->text);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return cw_err_set(err, CW_ESYS, "%s: socket: %s", address->text, strerror(errno));
-    if (connect(fd, (const struct sockaddr *)un, sizeof(*un)) < 0)
-        failure = errno;
-    close(fd);
-    if (failure == EACCES)
+    switch (unix_ask_until_closed(un)) {
+    case ECONNREFUSED:
+        unlink(un->sun_path);
+        return CW_OK;
+    case EACCES:
         return cw_err_set(err, CW_EINVAL, "%s: there is a socket of somebody else", address->text);
-    if (failure != ECONNREFUSED)
+    default:
         return cw_err_set(err, CW_EINVAL, "%s: another process listens there; choose another path",
                           address->text);
-    unlink(un->sun_path);
-    return CW_OK;
+    }
 }
 
 static void unix_release(const struct cw_address *address)

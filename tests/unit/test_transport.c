@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define WAIT_MS 5000
@@ -266,6 +267,32 @@ TEST(stale_unix_socket_is_taken_over)
     close(fd); /* as if killed: the file stays */
     CU_ASSERT_EQUAL(access(path + 5, F_OK), 0);
     listens(path);
+}
+
+/* As of a killed process that used io_uring: the kernel closes it later. */
+static void *close_later(void *listener)
+{
+    poll(NULL, 0, 50);
+    close(*(int *)listener);
+    return NULL;
+}
+
+TEST(unix_socket_whose_process_has_just_ended_is_taken_over)
+{
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    pthread_t thread;
+    pid_t pid;
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, path, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(
+        bind(listener, (struct sockaddr *)&address.at[0].storage, address.at[0].size), 0);
+    pid = fork();
+    if (pid == 0)
+        _exit(listen(listener, 1));
+    CU_ASSERT_EQUAL(waitpid(pid, NULL, 0), pid);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, close_later, &listener), 0);
+    listens(path);
+    pthread_join(thread, NULL);
 }
 
 TEST(live_unix_socket_is_not_taken_over)
