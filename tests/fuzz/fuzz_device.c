@@ -26,6 +26,7 @@
 #define POLLS_MAX 64u
 #define NEAR 3u              /* ranks that share the memory; there may be one more */
 #define LOG_BYTES (1u << 20) /* of the memory */
+#define SENDERS 5u
 #define WAITS_MAX 3 /* the relay is silent so often in a row, then it says the next thing */
 
 static struct exchange exchange;
@@ -39,6 +40,8 @@ static size_t said_start;
 static size_t said_end;
 static struct cw_session relay; /* the relay's end */
 static uint64_t told;           /* events */
+static uint64_t
+    arriving[SENDERS]; /* 1 + the bytes that are still to come from each; 0: no message */
 static uint32_t waits;
 static size_t unrepeated;
 static bool full; /* the last send found no room */
@@ -205,6 +208,39 @@ static void say_message(uint8_t how)
     memset(to + CW_MESSAGE_SIZE, which, size);
 }
 
+/* From ranks elsewhere: mostly one message after the other of each, all of it. */
+static void say_arrival(uint8_t how)
+{
+    uint8_t which = cw_get_u8(&script);
+    uint32_t size = cw_get_u16(&script);
+    uint64_t *left = &arriving[which % SENDERS];
+    uint8_t *to;
+    struct cw_message m = {
+        .req = which % SENDERS, .flags = CW_MESSAGE_UNMATCHED, .tag = which >> 4 & 3};
+
+    if (*left == 0) {
+        m.flags |= CW_MESSAGE_FIRST | (how & 2 ? 0 : how & 1 ? CW_MESSAGE_ACTIVE : CW_MESSAGE_SYNC);
+        m.sync = m.flags & CW_MESSAGE_SYNC ? which : 0;
+        m.total = how & 4 ? size : size * 5u;
+        *left = m.total + 1;
+    }
+    if (how & 8 || size > *left - 1)
+        size = *left - 1 < CW_FRAME_DATA_MAX ? (uint32_t)(*left - 1) : CW_FRAME_DATA_MAX;
+    *left -= size;
+    if (*left == 1) {
+        m.flags |= CW_MESSAGE_LAST;
+        m.event = odd_or(++told, how & 0x40 ? how : 0);
+        *left = 0;
+    }
+    if ((how & 0xc0) == 0x80) { /* it lies */
+        m.flags ^= 1u << (how & 7);
+        m.total <<= how & 31;
+    }
+    to = say(CW_FRAME_ARRIVAL, CW_ARRIVAL_SIZE + size, CW_ARRIVAL_SIZE + size);
+    cw_arrival_put(to, &m);
+    memset(to + CW_ARRIVAL_SIZE, which, size);
+}
+
 static void say_done(uint8_t how)
 {
     struct cw_done done = {.req = how & 15};
@@ -298,7 +334,10 @@ static void relay_speaks(void)
         memset(say(type, cw_frame_fixed(type), 0), how, cw_frame_fixed(type));
         break;
     default:
-        say_message(how);
+        if (exchange.channel.on && how % 16 != 15)
+            say_arrival(how);
+        else
+            say_message(how);
         break;
     }
 }
@@ -624,6 +663,7 @@ static void end_process(void)
     while (allocations.next != &allocations)
         give_back(allocations.next + 1);
     told = 0;
+    memset(arriving, 0, sizeof(arriving));
     unrepeated = 0;
     request_count = 0;
     inputs_written.used = 0;

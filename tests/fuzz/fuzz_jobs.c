@@ -343,8 +343,7 @@ static const struct log_point *some_point(const struct relay_mailbox *mailbox, u
 }
 
 /* `resumes`: to go on with its session, and `how` says from where. `from`: an image's point. */
-static void put_hello_from(struct client *c, bool resumes, uint8_t how,
-                           const struct log_point *from)
+static void put_hello_from(struct client *c, bool resumes, uint8_t how, const struct cw_point *from)
 {
     const struct relay_conn *old;
     struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = RANKS};
@@ -373,9 +372,9 @@ static void put_hello_from(struct client *c, bool resumes, uint8_t how,
         hello.role = CW_ROLE_RANK;
         hello.rank = c->who - 1;
         hello.incarnation = old ? old->rank->mailbox.incarnation : incarnation;
-        hello.event = from ? from->at.event : 0;
-        hello.poll_clock = from ? from->at.clock : 0;
-        hello.acts = from ? from->at.acts : 0;
+        hello.event = from ? from->event : 0;
+        hello.poll_clock = from ? from->clock : 0;
+        hello.acts = from ? from->acts : 0;
         if (c->conn->state == CONN_NEW) /* else it goes on, until it is refused */
             c->event = hello.event;
         cw_cred_rank_key(key, key, hello.rank, hello.incarnation);
@@ -507,9 +506,10 @@ static void put_ref(struct client *c, uint8_t how)
 static void put_repetition(struct client *c, uint8_t how)
 {
     const struct relay_mailbox *mailbox = mailbox_of(c, c->who - 1);
-    const struct log_point *from = some_point(mailbox, how >> 3);
+    const struct log_point *point = some_point(mailbox, how >> 3);
+    const struct cw_point from = point ? point->at : (struct cw_point){.event = 0};
 
-    put_hello_from(c, false, 0, from);
+    put_hello_from(c, false, 0, &from); /* with which the job may end */
     mailbox = mailbox_of(c, c->who - 1);
     if (!mailbox)
         return;

@@ -19,6 +19,7 @@
 #define LONG_STEPS 900
 #define NO_LOG_ONE_IN 10 /* seeds with channel memory */
 #define LONG_MESSAGE_MAX 3000
+#define LARGE_MAX 600000
 #define CHANNEL_LOG_BLOCKS 16384ull /* address space, not memory */
 
 struct sim sim;
@@ -125,13 +126,17 @@ static void choose_channel_log(struct sim_plan *plan, uint64_t *random, bool lit
     plan->provide_bytes = PICK(random, 1, 1, 3, 16) * CW_CHANNEL_BLOCK_MIN;
 }
 
-/* Nothing is logged: what was read from channel memory goes, and writers wait for that. */
+/* Nothing is logged: what was read from channel memory goes, and writers of large messages wait for
+ * that. */
 static void choose_no_log(struct sim_plan *plan)
 {
     plan->unlogged = true;
     plan->fault_one_in = plan->cut_one_in = plan->kill_one_in = plan->image_one_in = 0;
     plan->sync = plan->power = plan->tight = false;
     plan->channel_log = plan->channel_file = plan->channel_disk = 0;
+    plan->message_max = LARGE_MAX;
+    plan->pipe_size = plan->chunk_max = plan->ring_bytes = 65536;
+    plan->kept_max = 2097152;
 }
 
 /* Whether the ranks have channel memory, and with what room for what is logged there. */
@@ -189,7 +194,7 @@ struct sim_plan sim_plan_of(uint64_t seed, bool channel)
     choose_safety(&plan, &r);
     /* a large message through a narrow pipe would take all the steps there are */
     narrow = plan.pipe_size < plan.ring_bytes ? plan.pipe_size : plan.ring_bytes;
-    plan.message_max = narrow < 4096 ? 1500 : narrow < 65536 ? 20000 : 600000;
+    plan.message_max = narrow < 4096 ? 1500 : narrow < 65536 ? 20000 : LARGE_MAX;
     plan.chunk_max = narrow < 4096 ? PICK(&r, 20, 200, 70000) : PICK(&r, 5000, 400000);
     if (codec_random_below(&r, LONG_ONE_IN) == 0) {
         plan.log_memory += plan.ranks * 40 * (RELAY_BLOCK_BYTES - plan.segment_bytes);
@@ -358,7 +363,7 @@ static void begin(const struct sim_plan *plan, bool tracing)
     sim_trace(
         "seed %llu: mode %u, %u ranks of %u steps at %u relays, pipes of %zu bytes, rings of "
         "%zu%s, a fault in %u steps, a cut in %u, resumed for %u ms, logs of %zu bytes a segment, "
-        "%llu in memory%s, a relay killed in %u steps%s, an image in %u%s",
+        "%llu in memory%s, a relay killed in %u steps%s, an image in %u%s%s%s",
         (unsigned long long)plan->seed, plan->mode, plan->ranks, plan->program_steps, plan->relays,
         plan->pipe_size, plan->ring_bytes, plan->cuts ? ", cut-through" : "", plan->fault_one_in,
         plan->cut_one_in, plan->resume_ms, plan->segment_bytes,
@@ -370,7 +375,9 @@ static void begin(const struct sim_plan *plan, bool tracing)
         plan->power  ? ", or its power lost"
         : plan->sync ? ", with a journal"
                      : "",
-        plan->image_one_in, plan->channel ? ", channel memory" : "");
+        plan->image_one_in, plan->channel ? ", channel memory" : "",
+        plan->channel && plan->channel_file ? " and a file" : "",
+        plan->unlogged ? " without a log" : "");
     if (plan->channel)
         open_channels(plan);
     cores_open();
