@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
-#define CW_PROTOCOL_VERSION 14
+#define CW_PROTOCOL_VERSION 15
 #define CW_FRAME_HEADER 16
 #define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
 #define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
@@ -72,6 +72,7 @@
     /* with a rank that is its own mailbox: to it, and from it */                                  \
     X(ARRIVAL, 41, CW_ARRIVAL_SIZE, CW_FRAME_DATA_MAX)                                             \
     X(MATCHED, 42, CW_FORWARD_REF_SIZE, 0)                                                         \
+    X(ROOM, 43, CW_ROOM_SIZE, 0)                                                                   \
     /* relay to dispatcher, unasked */                                                             \
     X(GROWN, 39, CW_GROWN_SIZE, 0)                                                                 \
     /* relay to dispatcher, and its one request */                                                 \
@@ -129,6 +130,7 @@ enum cw_message_flag {
     /* of ARRIVAL; `req` is the sender's rank */
     CW_MESSAGE_UNMATCHED = 16, /* always */
     CW_MESSAGE_SYNC = 32,      /* a synchronous one */
+    CW_MESSAGE_OFFERED = 64,   /* no bytes of it: MRECV has them come, as MESSAGE */
 };
 
 enum cw_refusal {
@@ -288,7 +290,7 @@ struct cw_message {
     uint64_t total;
     /* of ARRIVAL alone */
     uint32_t sync; /* with CW_MESSAGE_SYNC: the sender's request; else 0 */
-    uint32_t reserved;
+    uint32_t msg;  /* with CW_MESSAGE_OFFERED: for MRECV; else 0 */
 };
 enum { CW_MESSAGE_SIZE = 32, CW_ARRIVAL_SIZE = 40 };
 _Static_assert(offsetof(struct cw_message, sync) == CW_MESSAGE_SIZE &&
@@ -303,7 +305,7 @@ static inline void cw_message_put(uint8_t *to, const struct cw_message *v)
 static inline bool cw_message_get(const uint8_t *from, struct cw_message *v)
 {
     memcpy(v, from, CW_MESSAGE_SIZE);
-    v->sync = v->reserved = 0;
+    v->sync = v->msg = 0;
     return !(v->flags & CW_MESSAGE_UNMATCHED);
 }
 
@@ -314,10 +316,26 @@ static inline void cw_arrival_put(uint8_t *to, const struct cw_message *v)
 
 static inline bool cw_arrival_get(const uint8_t *from, struct cw_message *v)
 {
+    const uint32_t whole =
+        CW_MESSAGE_FIRST | CW_MESSAGE_LAST | CW_MESSAGE_UNMATCHED | CW_MESSAGE_OFFERED;
+
     memcpy(v, from, CW_ARRIVAL_SIZE);
     return v->flags & CW_MESSAGE_UNMATCHED && !(v->flags & CW_MESSAGE_TRUNC) &&
-           v->total <= CW_MESSAGE_MAX;
+           (!(v->flags & CW_MESSAGE_OFFERED) || v->flags == whole) && v->total <= CW_MESSAGE_MAX;
 }
+
+/* What a message that waits at a rank which is its own mailbox takes of its room. */
+#define CW_ROOM_RECORD 256u /* bytes, beside those of the message */
+static inline uint64_t cw_room_taken(uint64_t total)
+{
+    return CW_ROOM_RECORD + total;
+}
+
+/* ROOM: what such a rank has room for. */
+struct cw_room {
+    uint64_t bytes; /* as cw_room_taken, of all messages that are handed over whole, ever */
+};
+CW_BODY(room, CW_ROOM_SIZE, 8, true);
 
 /* SENT and CANCELED */
 struct cw_done {

@@ -1,6 +1,7 @@
 /* What the relay has handed over to a rank that is its own mailbox, and the rank has not taken:
- * messages of ranks elsewhere, which come in parts beside each other, and news of synchronous sends
- * that were matched there. A message is taken whole. No I/O. For the thread that calls MPI.
+ * messages of ranks elsewhere, which come in parts beside each other, offers of others, of which
+ * the bytes come once it has asked for them, and news of synchronous sends that were matched there.
+ * A message is taken whole. No I/O. For the thread that calls MPI.
  *
  * Functions that read a frame return NULL, or what is wrong with it (a constant string). */
 #ifndef RDEVICE_ARRIVALS_H
@@ -22,15 +23,17 @@ struct arrivals {
     struct arrival *at;     /* whose payload is at hand ... */
     bool ends;              /* ... and is the last of it */
     uint64_t bytes;         /* of all that are whole */
+    uint64_t room_taken;    /* in the mailbox, by those that are here, or coming */
 };
 
 /* `mailbox` outlives it. */
 void arrivals_begin(struct arrivals *a, struct mailbox *mailbox);
 
-/* ARRIVAL, whose fixed part is `body`, with `size` bytes of payload, which go to *to. When they are
- * there, also when they are none, arrivals_payload_came() follows. Ends the process where there is
- * no room for a message that the rank has not asked for. */
+/* ARRIVAL, whose fixed part is `body`, with `size` bytes of payload, which go to *to; or MESSAGE,
+ * with those of an offer that the rank has asked for. When they are there, also when they are none,
+ * arrivals_payload_came() follows. */
 const char *arrivals_on_message(struct arrivals *a, const uint8_t *body, size_t size, uint8_t **to);
+const char *arrivals_on_asked(struct arrivals *a, const uint8_t *body, size_t size, uint8_t **to);
 void arrivals_payload_came(struct arrivals *a);
 /* SENT. */
 const char *arrivals_on_sent(struct arrivals *a, const uint8_t *body);

@@ -177,6 +177,8 @@ void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox 
     open_streams(c);
     mailbox_begin(&c->mailbox, inbox, requests, ranks, setup->mailbox_bytes);
     arrivals_begin(&c->arrivals, &c->mailbox);
+    if (c->far)
+        mailbox_open_far(&c->mailbox);
 }
 
 void channel_open_again(struct channel *c, const struct cw_setup *setup)
@@ -476,31 +478,31 @@ int32_t channel_put(struct channel *c, uint32_t to, struct cw_piece *head, const
 }
 
 /* Those for which there is no room now are told later. */
-static void tell_matched(struct channel *c)
+static void tell_news(struct channel *c)
 {
     struct mailbox *m = &c->mailbox;
     uint32_t left = 0;
 
-    for (uint32_t i = 0; i < m->matched_count; i++) {
-        if (m->matched[i].far) {
-            m->matched[left++] = m->matched[i];
+    for (uint32_t i = 0; i < m->news_count; i++) {
+        if (m->news[i].kind != NEWS_SENT) {
+            m->news[left++] = m->news[i];
             continue;
         }
-        struct cw_piece piece = {.type = CW_PIECE_SENT, .req = m->matched[i].req};
-        struct cw_stream_sum *made = &c->made[m->matched[i].rank];
+        struct cw_piece piece = {.type = CW_PIECE_SENT, .req = m->news[i].req};
+        struct cw_stream_sum *made = &c->made[m->news[i].rank];
         uint32_t waits_for = c->waits_for;
 
-        if (made->sents < c->found[m->matched[i].rank].sents) {
+        if (made->sents < c->found[m->news[i].rank].sents) {
             made->sents++; /* an earlier incarnation has told it */
             continue;
         }
-        if (channel_put(c, m->matched[i].rank, &piece, NULL, 0, 0) < 0)
-            m->matched[left++] = m->matched[i];
+        if (channel_put(c, m->news[i].rank, &piece, NULL, 0, 0) < 0)
+            m->news[left++] = m->news[i];
         else
             made->sents++;
         c->waits_for = waits_for;
     }
-    m->matched_count = left;
+    m->news_count = left;
 }
 
 /* At most `most` pieces, `again` those that were taken before; returns how many. */
@@ -611,15 +613,15 @@ static void look_at_others(struct channel *c)
 }
 
 /* Others see which of their messages were matched: what decided that, until now, is noted first. */
-void channel_tell_matched(struct channel *c, uint64_t polls, bool noted)
+void channel_tell_news(struct channel *c, uint64_t polls, bool noted)
 {
-    if (c->mailbox.matched_count == 0)
+    if (c->mailbox.news_count == 0)
         return;
     if (c->keeps && !noted) {
         channel_note_inputs(c, polls);
         note_took(c, polls, c->rank, 0);
     }
-    tell_matched(c);
+    tell_news(c);
 }
 
 bool channel_read(struct channel *c, uint64_t polls)
@@ -634,7 +636,7 @@ bool channel_read(struct channel *c, uint64_t polls)
         c->held_looks = 0;
     else if (c->holds[c->held])
         look_at_others(c);
-    channel_tell_matched(c, polls, came);
+    channel_tell_news(c, polls, came);
     return came;
 }
 
@@ -643,18 +645,18 @@ bool channel_lacks(const struct channel *c, const struct cw_piece *piece)
     return piece->req == c->memory.ranks && arrivals_count(&c->arrivals) < piece->more;
 }
 
-bool channel_next_matched(struct channel *c, struct cw_forward_ref *of)
+bool channel_next_news(struct channel *c, struct mailbox_news *news)
 {
     struct mailbox *m = &c->mailbox;
     uint32_t i = 0;
 
-    while (i < m->matched_count && !m->matched[i].far)
+    while (i < m->news_count && m->news[i].kind == NEWS_SENT)
         i++;
-    if (i == m->matched_count)
+    if (i == m->news_count)
         return false;
-    *of = (struct cw_forward_ref){.rank = m->matched[i].rank, .req = m->matched[i].req};
-    m->matched_count--;
-    memmove(&m->matched[i], &m->matched[i + 1], (m->matched_count - i) * sizeof(*m->matched));
+    *news = m->news[i];
+    m->news_count--;
+    memmove(&m->news[i], &m->news[i + 1], (m->news_count - i) * sizeof(*m->news));
     return true;
 }
 
@@ -667,6 +669,6 @@ void channel_repeat_took(struct channel *c, const struct cw_piece *piece)
         fatal_exit(CW_REPORT_FATAL, "the log in channel memory lacks what this rank had taken from "
                                     "another one of its host");
     c->repeated += piece->more;
-    if (c->mailbox.matched_count > 0)
-        tell_matched(c);
+    if (c->mailbox.news_count > 0)
+        tell_news(c);
 }

@@ -82,9 +82,10 @@ struct cw_rank_stats channel_count(struct channel *c);
  * all ranks wait for room for what this one has not received. */
 bool channel_read(struct channel *c, uint64_t polls);
 
-/* Tells others of this host which of their messages were matched, but those for whom there is no
- * room now. `noted`: what decided that is, that is to say that something was taken at this poll. */
-void channel_tell_matched(struct channel *c, uint64_t polls, bool noted);
+/* Tells others of this host what has come of their messages, but those for whom there is no room
+ * now, and has it noted for the relay. `noted`: what decided that is, that is to say that something
+ * was taken at this poll. */
+void channel_tell_news(struct channel *c, uint64_t polls, bool noted);
 
 /* What this rank decides is noted before it can be seen: inputs of the program that it has not
  * noted yet, and what it sends. */
@@ -117,9 +118,9 @@ void channel_welcome(struct channel *c, const struct cw_welcome *welcome);
 /* Counts one more act that the relay is told, a message of `total` bytes or none: true when an
  * earlier incarnation has told it, with *has the bytes of it that the relay has. */
 bool channel_tell(struct channel *c, uint64_t total, uint64_t *has);
-/* One more synchronous send that was matched, and is told through the relay; false: none. What it
- * follows from is noted. */
-bool channel_next_matched(struct channel *c, struct cw_forward_ref *of);
+/* One more that the relay is told of what has come of messages; false: none. What it follows from
+ * is noted. */
+bool channel_next_news(struct channel *c, struct mailbox_news *news);
 
 /* This rank is not started again: what it took and decided is not kept any more; and nobody is. */
 void channel_forget(struct channel *c);

@@ -190,7 +190,7 @@ static void take_again(struct exchange *x)
         exchange_take_frame(x);
     if (x->channel.on)
         channel_repeat_took(&x->channel, &taken.noted);
-    exchange_tell_matched(x);
+    exchange_tell_news(x);
     pass(x);
     while (!x->channel.on && x->inbox.event < taken.event)
         exchange_take_frame(x);

@@ -274,11 +274,11 @@ static void tell_senders(struct exchange *x)
 {
     uint64_t since = cw_clock_ns();
 
-    channel_tell_matched(&x->channel, x->cursor.polls, false);
-    exchange_tell_matched(x);
-    while (x->channel.mailbox.matched_count > 0) {
+    channel_tell_news(&x->channel, x->cursor.polls, false);
+    exchange_tell_news(x);
+    while (x->channel.mailbox.news_count > 0) {
         exchange_wait(x, since);
-        channel_tell_matched(&x->channel, x->cursor.polls, true);
+        channel_tell_news(&x->channel, x->cursor.polls, true);
     }
 }
 

@@ -111,8 +111,10 @@ static void on_message(struct exchange *x, const struct session_frame *frame)
     uint8_t *to;
     const char *wrong;
 
-    if ((frame->type == CW_FRAME_ARRIVAL) != x->channel.on)
+    if (frame->type == CW_FRAME_ARRIVAL && !x->channel.on)
         wrong = "a message for a mailbox of another kind";
+    else if (x->channel.on && frame->type == CW_FRAME_MESSAGE)
+        wrong = arrivals_on_asked(&x->channel.arrivals, frame->body, frame->more, &to);
     else if (x->channel.on)
         wrong = arrivals_on_message(&x->channel.arrivals, frame->body, frame->more, &to);
     else
@@ -315,14 +317,29 @@ static bool read_relay(struct exchange *x, bool all)
     return true;
 }
 
-void exchange_tell_matched(struct exchange *x)
+static void tell(struct exchange *x, const struct mailbox_news *news)
 {
-    struct cw_forward_ref of;
+    const struct cw_forward_ref matched = {.rank = news->rank, .req = news->req};
+    const struct cw_mrecv asked = {
+        .req = news->req, .msg = news->msg, .capacity = news->bytes, .clock = x->cursor.polls};
+    const struct cw_room room = {.bytes = news->bytes};
+
+    if (news->kind == NEWS_MATCHED)
+        cw_forward_ref_put(exchange_frame(x, CW_FRAME_MATCHED, CW_FORWARD_REF_SIZE), &matched);
+    else if (news->kind == NEWS_ASKED)
+        cw_mrecv_put(exchange_frame(x, CW_FRAME_MRECV, CW_MRECV_SIZE), &asked);
+    else
+        cw_room_put(exchange_lazy_frame(x, CW_FRAME_ROOM, CW_ROOM_SIZE), &room);
+}
+
+void exchange_tell_news(struct exchange *x)
+{
+    struct mailbox_news news;
     uint64_t has;
 
-    while (x->channel.on && channel_next_matched(&x->channel, &of))
+    while (x->channel.on && channel_next_news(&x->channel, &news))
         if (!channel_tell(&x->channel, 0, &has))
-            cw_forward_ref_put(exchange_frame(x, CW_FRAME_MATCHED, CW_FORWARD_REF_SIZE), &of);
+            tell(x, &news);
 }
 
 struct cw_rank_stats exchange_count(struct exchange *x)
@@ -358,7 +375,7 @@ static bool read_channel(struct exchange *x)
     bool came = channel_read(&x->channel, x->cursor.polls);
 
     x->came = came;
-    exchange_tell_matched(x);
+    exchange_tell_news(x);
     if ((came && channel_grew(&x->channel)) || (looks && cw_clock_ns() >= x->next_count_ns))
         exchange_tell_counts(x);
     return heard || (came && !looks) || (!x->channel.far && read_relay(x, true)) || came;

@@ -56,9 +56,9 @@ uint8_t *exchange_lazy_frame(struct exchange *x, uint8_t type, size_t size);
 struct cw_rank_stats exchange_count(struct exchange *x);
 void exchange_tell_counts(struct exchange *x);
 
-/* Queues MATCHED for the synchronous sends of ranks elsewhere that were matched, but for those that
- * an earlier incarnation has told. */
-void exchange_tell_matched(struct exchange *x);
+/* Queues what the relay is told of what has come of messages from elsewhere (MATCHED, MRECV, ROOM),
+ * but for what an earlier incarnation has told. */
+void exchange_tell_news(struct exchange *x);
 /* Queues an ACK if one is owed. */
 void exchange_acknowledge(struct exchange *x);
 

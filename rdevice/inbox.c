@@ -110,16 +110,12 @@ static void request_begin(struct request *request, const struct cw_message *m)
     }
 }
 
-const char *inbox_message(struct inbox *b, const struct request_table *requests,
-                          const struct cw_message *m, size_t size, uint8_t **to)
+const char *inbox_place(struct request *request, const struct cw_message *m, size_t size,
+                        uint8_t **to)
 {
     bool last = m->flags & CW_MESSAGE_LAST;
-    struct request *request;
     size_t left;
 
-    if (m->flags & CW_MESSAGE_ACTIVE)
-        return on_active_message(b, m, size, to);
-    request = request_find(requests, m->req);
     if (!request || !request->receiving || request->begun == !!(m->flags & CW_MESSAGE_FIRST))
         return "MESSAGE for a receive that is not posted";
     if (!request->begun)
@@ -129,9 +125,32 @@ const char *inbox_message(struct inbox *b, const struct request_table *requests,
         return "MESSAGE whose bytes do not add up";
     *to = size ? request->target + request->received : NULL;
     request->received += size;
+    return NULL;
+}
+
+const char *inbox_message(struct inbox *b, const struct request_table *requests,
+                          const struct cw_message *m, size_t size, uint8_t **to)
+{
+    bool last = m->flags & CW_MESSAGE_LAST;
+    struct request *request;
+    const char *wrong;
+
+    if (m->flags & CW_MESSAGE_ACTIVE)
+        return on_active_message(b, m, size, to);
+    request = request_find(requests, m->req);
+    wrong = inbox_place(request, m, size, to);
+    if (wrong)
+        return wrong;
     request->busy = !last;
     b->ends = last ? &request->event : NULL;
     return last ? take_event_number(b, &request->event, m->event) : NULL;
+}
+
+void inbox_received(struct inbox *b, struct request *request)
+{
+    request->event.number = ++b->event;
+    request->busy = false;
+    happen(b, &request->event);
 }
 
 const char *inbox_on_message(struct inbox *b, const struct request_table *requests,
@@ -160,6 +179,20 @@ static void restart(void *ctx, struct request *request)
         arena_free(request->target, request->staging_size);
     request->begun = false;
     request->received = 0;
+}
+
+static void await_again(void *here, struct request *request)
+{
+    if (request->offered == REQUEST_NOT_OFFERED ||
+        (request->offered == REQUEST_HERE && !*(const bool *)here))
+        return;
+    request->offered = REQUEST_AWAITED;
+    restart(NULL, request);
+}
+
+void inbox_await_again(const struct request_table *requests, bool here)
+{
+    request_each(requests, await_again, &here);
 }
 
 void inbox_on_return(struct inbox *b, const struct request_table *requests)

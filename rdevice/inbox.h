@@ -49,6 +49,12 @@ void inbox_payload_came(struct inbox *b);
 const char *inbox_message(struct inbox *b, const struct request_table *requests,
                           const struct cw_message *m, size_t size, uint8_t **to);
 
+/* The same in two steps: bytes of a message for a receive (NULL: there is no such one), and, at
+ * some time after the last of them, its event. */
+const char *inbox_place(struct request *request, const struct cw_message *m, size_t size,
+                        uint8_t **to);
+void inbox_received(struct inbox *b, struct request *request);
+
 /* SENT or CANCELED; and when it did not come as a frame. */
 const char *inbox_done(struct inbox *b, const struct request_table *requests, uint8_t type,
                        const struct cw_done *done);
@@ -58,6 +64,9 @@ const char *inbox_on_done(struct inbox *b, const struct request_table *requests,
 /* The relay begins anew after the last event that has come whole: messages of which a part has come
  * begin anew. */
 void inbox_on_return(struct inbox *b, const struct request_table *requests);
+
+/* Of what was offered, and was asked for, alone; `here`: also what is here and was not taken. */
+void inbox_await_again(const struct request_table *requests, bool here);
 
 /* The process goes on from an image that was taken of it: the relay begins anew after the last
  * event that was taken, whatever had come since. */

@@ -15,7 +15,9 @@ struct message {
     uint64_t capacity;   /* of its receive, once it is matched */
     uint64_t delivered;  /* bytes that the receive has */
     uint32_t src;        /* where it stands in channel memory; of one that is far, the rank */
-    bool far;            /* it came through the relay */
+    bool far;            /* it came through the relay ... */
+    bool offered;        /* ... which has its bytes ... */
+    uint32_t number;     /* ... under this number */
     uint32_t type;       /* enum cw_piece_type */
     uint32_t sender_req; /* of CW_PIECE_SYNC */
     uint32_t req;        /* of its receive, or the stream number of an active message */
@@ -123,14 +125,31 @@ static bool is_delivered(const struct message *message)
     return message->begun && message->delivered == wanted(message);
 }
 
+static void add_news(struct mailbox *m, struct mailbox_news news)
+{
+    if (m->news_count == m->news_size)
+        m->news = grown(m->news, &m->news_size, sizeof(*m->news));
+    m->news[m->news_count++] = news;
+}
+
+/* The relay hands over what there is room for, and offers the rest. */
+static void tell_room(struct mailbox *m)
+{
+    m->far_told = m->far_matched;
+    add_news(m, (struct mailbox_news){.kind = NEWS_ROOM, .bytes = m->far_told + m->far_room});
+}
+
 static void note_matched(struct mailbox *m, const struct message *message)
 {
-    if (message->type != CW_PIECE_SYNC)
-        return;
-    if (m->matched_count == m->matched_size)
-        m->matched = grown(m->matched, &m->matched_size, sizeof(*m->matched));
-    m->matched[m->matched_count++] =
-        (struct matched_send){message->src, message->sender_req, message->far};
+    if (message->offered) /* its sender hears of it when the relay does */
+        add_news(m, (struct mailbox_news){.kind = NEWS_ASKED,
+                                          .req = message->req,
+                                          .msg = message->number,
+                                          .bytes = message->capacity});
+    else if (message->type == CW_PIECE_SYNC)
+        add_news(m, (struct mailbox_news){.kind = message->far ? NEWS_MATCHED : NEWS_SENT,
+                                          .rank = message->src,
+                                          .req = message->sender_req});
 }
 
 static void give_receive(struct mailbox *m, struct message *message, uint32_t req,
@@ -144,10 +163,44 @@ static void give_receive(struct mailbox *m, struct message *message, uint32_t re
     note_matched(m, message);
 }
 
-/* Where those that wait are counted. */
-static uint64_t *bytes_of(struct mailbox *m, const struct waiting_message *waiting)
+/* Of one that waits. */
+static size_t size_of(const struct waiting_message *waiting)
 {
-    return waiting->message.far ? &m->far_bytes : &m->waiting_bytes;
+    return sizeof(*waiting) + (waiting->message.offered ? 0 : waiting->message.total);
+}
+
+/* ... of the room for those that came through the relay. */
+static uint64_t far_taken(const struct message *message)
+{
+    bool waits = message->far && !message->offered && message->type != CW_PIECE_AM;
+
+    return waits ? cw_room_taken(message->total) : 0;
+}
+
+/* It waits no more. */
+static void leave(struct mailbox *m, struct waiting_message *waiting)
+{
+    uint64_t far = far_taken(&waiting->message);
+
+    if (!waiting->message.far)
+        m->waiting_bytes -= size_of(waiting);
+    m->far_bytes -= far;
+    m->far_matched += far;
+    if (m->far_matched - m->far_told > m->far_room / MAILBOX_FAR_PARTS)
+        tell_room(m);
+    arena_free(waiting, size_of(waiting));
+}
+
+/* An offer has its receive, to which the relay hands it then. */
+static void ask(struct mailbox *m, struct waiting_message *offer, uint32_t req, uint64_t capacity)
+{
+    struct request *request = request_find(m->requests, req);
+
+    if (!request)
+        fatal_exit(CW_REPORT_FATAL, "a receive of this rank has gone before its message");
+    request->offered = REQUEST_AWAITED;
+    give_receive(m, &offer->message, req, capacity);
+    leave(m, offer);
 }
 
 /* One that waited has its receive: this rank's own, which the inbox takes. What is still to come
@@ -161,6 +214,10 @@ static void receive_waiting(struct mailbox *m, struct waiting_message *from, uin
     const char *wrong;
     uint8_t *to;
 
+    if (message->offered) {
+        ask(m, from, req, capacity);
+        return;
+    }
     if (sender && sender->coming == message) {
         sender->direct = *message;
         sender->coming = message = &sender->direct;
@@ -172,8 +229,7 @@ static void receive_waiting(struct mailbox *m, struct waiting_message *from, uin
     if (size)
         cw_copy(to, from->bytes, size);
     inbox_payload_came(m->inbox);
-    *bytes_of(m, from) -= sizeof(*from) + from->message.total;
-    arena_free(from, sizeof(*from) + from->message.total);
+    leave(m, from);
 }
 
 /* --- pieces --------------------------------------------------------------------------------------
@@ -294,34 +350,49 @@ const char *mailbox_piece(struct mailbox *m, uint32_t src, const struct cw_piece
 /* --- messages through the relay ------------------------------------------------------------------
  */
 
-struct waiting_message *mailbox_make(struct mailbox *m, const struct cw_message *header,
-                                     uint64_t ahead)
+void mailbox_open_far(struct mailbox *m)
 {
-    struct waiting_message *to;
-    uint64_t size = sizeof(*to) + header->total;
-    bool active = header->flags & CW_MESSAGE_ACTIVE;
+    m->far_room = m->room / MAILBOX_FAR_SHARE;
+    if (m->far_room > MAILBOX_FAR_MAX)
+        m->far_room = MAILBOX_FAR_MAX;
+    tell_room(m);
+}
 
-    if (!active && m->far_bytes + ahead + size > m->room &&
-        !match_find_posted(&m->index, header->tag))
-        fatal_exit(CW_REPORT_FATAL,
-                   "messages of %llu bytes from other hosts wait that this rank has not received, "
-                   "and one of %llu "
-                   "bytes from rank %u has no room beside them (%llu bytes, an equal part of "
-                   "--memory-max): receive messages earlier, or raise --memory-max",
-                   (unsigned long long)(m->far_bytes + ahead), (unsigned long long)header->total,
-                   header->req, (unsigned long long)m->room);
-    to = arena_alloc((size_t)size);
-    *to = (struct waiting_message){.waiting = {.tag = header->tag},
-                                   .message = {.tag = header->tag,
-                                               .total = header->total,
-                                               .arrived = header->total,
-                                               .src = header->req,
-                                               .far = true,
-                                               .type = active ? CW_PIECE_AM : CW_PIECE_TAG,
-                                               .sender_req = header->sync}};
-    if (header->flags & CW_MESSAGE_SYNC)
-        to->message.type = CW_PIECE_SYNC;
+static uint32_t type_of(const struct cw_message *header)
+{
+    if (header->flags & CW_MESSAGE_ACTIVE)
+        return CW_PIECE_AM;
+    return header->flags & CW_MESSAGE_SYNC ? CW_PIECE_SYNC : CW_PIECE_TAG;
+}
+
+/* As the header says. */
+static struct message far_message(const struct cw_message *header)
+{
+    return (struct message){.tag = header->tag,
+                            .total = header->total,
+                            .arrived = header->total,
+                            .src = header->req,
+                            .far = true,
+                            .offered = header->flags & CW_MESSAGE_OFFERED,
+                            .number = header->msg,
+                            .type = type_of(header),
+                            .sender_req = header->sync};
+}
+
+struct waiting_message *mailbox_make(const struct cw_message *header)
+{
+    struct waiting_message of = {.waiting = {.tag = header->tag}, .message = far_message(header)};
+    struct waiting_message *to = arena_alloc(size_of(&of));
+
+    *to = of;
     return to;
+}
+
+uint64_t mailbox_needs(const struct cw_message *header)
+{
+    const struct message message = far_message(header);
+
+    return far_taken(&message);
 }
 
 uint8_t *mailbox_bytes(struct waiting_message *message)
@@ -331,8 +402,7 @@ uint8_t *mailbox_bytes(struct waiting_message *message)
 
 void mailbox_drop(struct waiting_message *message)
 {
-
-    arena_free(message, sizeof(*message) + message->message.total);
+    arena_free(message, size_of(message));
 }
 
 void mailbox_take(struct mailbox *m, struct waiting_message *message)
@@ -341,7 +411,7 @@ void mailbox_take(struct mailbox *m, struct waiting_message *message)
     struct match_posted *posted =
         active ? NULL : match_find_posted(&m->index, message->waiting.tag);
 
-    m->far_bytes += sizeof(*message) + message->message.total;
+    m->far_bytes += far_taken(&message->message);
     if (active) {
         receive_waiting(m, message, m->streams++, UINT64_MAX);
     } else if (posted) {

@@ -17,6 +17,13 @@ struct event {
 
 enum request_status { REQUEST_OK, REQUEST_TRUNCATED, REQUEST_CANCELED };
 
+/* Of a receive of a rank that is its own mailbox: what was offered to it comes from the relay. */
+enum request_offered {
+    REQUEST_NOT_OFFERED,
+    REQUEST_AWAITED, /* the relay was asked, or is about to be */
+    REQUEST_HERE     /* all of it is here, and not taken */
+};
+
 struct request {
     struct event event; /* first: found by its address */
     uint32_t id;
@@ -27,6 +34,7 @@ struct request {
     bool released;  /* the program has let go of it */
     bool staged;    /* `target` is a staging buffer, made when the size is known */
     enum request_status status;
+    enum request_offered offered;
     uint8_t *target;
     size_t capacity; /* bytes of the receive */
     size_t staging_size;

@@ -149,27 +149,41 @@ static void pass(struct relay_mailbox *mailbox, const struct log_record *message
     mailbox_pass(mailbox, &header, at, (uint32_t)size, block);
 }
 
+/* It is offered to its rank, by the number of the record, which is the next one. */
+static int offer(struct relay_mailbox *mailbox, const struct log_record *record,
+                 struct relay_message *message)
+{
+    int64_t number = mailbox_next_out(mailbox);
+
+    if (number < 0 || (uint64_t)number != record->msg)
+        return CW_EPROTO;
+    return mailbox_offer(mailbox, message, (uint32_t)number);
+}
+
 /* It begins, and gets a record of its own, for as long as its bytes or its receive are to come. */
 static int begin(struct relay_mailbox *mailbox, const struct log_record *record,
                  struct match_posted *posted, struct relay_message **arriving)
 {
     struct relay_message *message =
         message_new(&mailbox->shared->messages, mailbox->pool, record, !posted);
+    bool offered = record->type == LOG_OFFERED;
 
     if (!message)
         return CW_ENOMEM;
     *arriving = record->total > 0 ? message : NULL;
-    if (posted) {
+    if (posted && !offered) {
         const struct log_record recv = {.req = posted->req, .total = posted->capacity};
 
         unpost(mailbox, posted);
         match(mailbox, message, &recv);
-    } else if (record->kind != CW_SEND_AM && !mailbox->elsewhere) {
-        if (mailbox_wait(mailbox, message) == CW_OK)
-            return CW_OK;
-        *arriving = NULL;
-        mailbox_message_free(mailbox, message);
-        return CW_ENOMEM;
+    } else if (offered || (record->kind != CW_SEND_AM && !mailbox->elsewhere)) {
+        int failed = offered ? offer(mailbox, record, message) : mailbox_wait(mailbox, message);
+
+        if (failed) {
+            *arriving = NULL;
+            mailbox_message_free(mailbox, message);
+        }
+        return failed;
     } else if (mailbox->feed.direct || mailbox->log.kept) {
         mailbox_match(mailbox, message, mailbox_stream(mailbox, message->src), UINT64_MAX);
     } else {
@@ -220,6 +234,7 @@ int apply_record(struct relay_mailbox *mailbox, const struct log_record *record,
     case LOG_ANSWER:
         return answer(mailbox, record);
     case LOG_MESSAGE:
+    case LOG_OFFERED:
         return begin(mailbox, record, posted_for(mailbox, record), arriving);
     case LOG_PASSED:
         return passed(mailbox, record);
@@ -266,6 +281,20 @@ static bool pass_through(struct relay_conn *conn, const struct log_record *messa
     return true;
 }
 
+/* What becomes of a message for a rank that is its own mailbox stands in its record. One for which
+ * there is no number goes the way of those for which there is no memory. */
+static void choose(struct relay_mailbox *mailbox, struct log_record *record)
+{
+    bool goes = mailbox->feed.direct || mailbox->log.kept; /* else it is early */
+
+    if (goes && mailbox_offers(mailbox, (uint32_t)record->kind, record->total)) {
+        record->type = LOG_OFFERED;
+        record->msg = (uint64_t)mailbox_next_out(mailbox);
+    } else if (goes) {
+        mailbox_hands(mailbox, (uint32_t)record->kind, record->total);
+    }
+}
+
 void apply_send(struct relay_conn *conn, struct transfer *transfer, const struct cw_send *send)
 {
     struct log_record record = {.type = LOG_MESSAGE,
@@ -284,12 +313,13 @@ void apply_send(struct relay_conn *conn, struct transfer *transfer, const struct
     }
     mailbox = &rank->mailbox;
     posted = posted_for(mailbox, &record);
-    if (pass_through(conn, &record, mailbox, posted)) {
+    choose(mailbox, &record);
+    if (record.type == LOG_MESSAGE && pass_through(conn, &record, mailbox, posted)) {
         if (posted)
             acknowledge(mailbox, transfer->src, send->kind, send->req);
         return;
     }
-    if (mailbox->log.kept)
+    if (mailbox->log.kept && record.type == LOG_MESSAGE)
         mailbox_logged(mailbox, log_append(&mailbox->log, &record, &record.message));
     record.at = chain_next(&mailbox->log.payload);
     transfer->to = mailbox;

@@ -20,6 +20,11 @@
 #define RELAY_CUT_WAIT_NS                                                                          \
     50000000ull /* ... and how long the sender waits before its bytes are stored instead */
 
+#ifndef RELAY_OFFER_MIN
+#define RELAY_OFFER_MIN                                                                            \
+    (64ull << 10) /* bytes of a message that a rank which is its own mailbox is offered */
+#endif
+
 #define RELAY_GROWN_SHARE 4u          /* the logs of a job grow by one part in so many ... */
 #define RELAY_GROWN_MIN (1ull << 20)  /* ... of their memory, each by its part of it, ... */
 #define RELAY_GROWN_MAX (64ull << 20) /* ... between GROWN of a rank and the next */

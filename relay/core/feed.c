@@ -72,10 +72,10 @@ struct relay_conn *feed_message_of(struct feed *feed, const struct cw_message *h
 
     if (feed->conn->state == CONN_CLOSING)
         return NULL;
-    to = conn_frame_of(feed->conn, feed_type(feed), feed_fixed(feed), size);
+    to = conn_frame_of(feed->conn, feed_type(header), feed_fixed(header), size);
     if (!to)
         return NULL;
-    memcpy(to, header, feed_fixed(feed));
+    memcpy(to, header, feed_fixed(header));
     return feed->conn;
 }
 
@@ -119,6 +119,7 @@ static enum chain_found emit_next_event(struct feed *feed, const struct relay_lo
                                        .tag = event.tag,
                                        .total = event.total,
                                        .sync = event.sync,
+                                       .msg = event.msg,
                                        .flags = event.flags | CW_MESSAGE_FIRST};
     found = emit_piece(feed, log);
     feed->emitting = found == CHAIN_AWAY || feed->reading.left > 0;

@@ -7,19 +7,19 @@
 #include "relay/core/message.h"
 
 struct feed {
-    struct relay_conn *conn; /* NULL while no process plays the rank */
-    bool unmatched;          /* its rank is its own mailbox: it gets ARRIVAL, and no determinants */
-    bool direct;             /* what happens goes to the connection at once; else feed_pump */
-    bool repeated;           /* all determinants are out, LIVE is awaited */
-    bool hint_armed;         /* it is told when a message comes that nobody asked for */
-    bool away;               /* it had a relay that was killed, and has not come to us yet */
-    uint64_t skip;           /* the events until this one it was handed by that relay, or has taken
-                                before its image */
-    bool stuck;              /* what comes next is being read from disk: feed_pump then */
-    uint64_t taken_left;     /* events of the last TAKEN that are still to be handed out */
-    bool emitting;           /* an event is partly handed out */
-    uint64_t checkpoint;     /* where the last CHECKPOINT ends in the stream to it */
-    struct cw_message header;   /* of the event that is being handed out ... */
+    struct relay_conn *conn;  /* NULL while no process plays the rank */
+    bool unmatched;           /* its rank is its own mailbox: it gets no determinants */
+    bool direct;              /* what happens goes to the connection at once; else feed_pump */
+    bool repeated;            /* all determinants are out, LIVE is awaited */
+    bool hint_armed;          /* it is told when a message comes that nobody asked for */
+    bool away;                /* it had a relay that was killed, and has not come to us yet */
+    uint64_t skip;            /* the events until this one it was handed by that relay, or has taken
+                                 before its image */
+    bool stuck;               /* what comes next is being read from disk: feed_pump then */
+    uint64_t taken_left;      /* events of the last TAKEN that are still to be handed out */
+    bool emitting;            /* an event is partly handed out */
+    uint64_t checkpoint;      /* where the last CHECKPOINT ends in the stream to it */
+    struct cw_message header; /* of the event that is being handed out ... */
     struct log_reading reading; /* ... and what is left of it */
     struct log_cursor cursor;   /* of what this incarnation was handed */
 };
@@ -51,14 +51,14 @@ void feed_hint(struct feed *feed);
  * reading. Returns whether it was. */
 bool feed_checkpoint(struct feed *feed, const struct cw_checkpoint *checkpoint);
 
-static inline uint8_t feed_type(const struct feed *feed)
+static inline uint8_t feed_type(const struct cw_message *header)
 {
-    return feed->unmatched ? CW_FRAME_ARRIVAL : CW_FRAME_MESSAGE;
+    return header->flags & CW_MESSAGE_UNMATCHED ? CW_FRAME_ARRIVAL : CW_FRAME_MESSAGE;
 }
 /* Bytes of such a frame's fixed part, which is the begin of a struct cw_message. */
-static inline uint32_t feed_fixed(const struct feed *feed)
+static inline uint32_t feed_fixed(const struct cw_message *header)
 {
-    return feed->unmatched ? CW_ARRIVAL_SIZE : CW_MESSAGE_SIZE;
+    return header->flags & CW_MESSAGE_UNMATCHED ? CW_ARRIVAL_SIZE : CW_MESSAGE_SIZE;
 }
 /* One SENT or CANCELED frame. */
 void feed_done(struct feed *feed, uint8_t type, uint32_t req, uint64_t event);
@@ -71,9 +71,9 @@ static inline void feed_message(struct feed *feed, const struct cw_message *head
 
     if (feed->conn->state == CONN_CLOSING)
         return;
-    to = conn_data_frame(feed->conn, feed_type(feed), feed_fixed(feed), at, size, block);
+    to = conn_data_frame(feed->conn, feed_type(header), feed_fixed(header), at, size, block);
     if (to)
-        memcpy(to, header, feed_fixed(feed));
+        memcpy(to, header, feed_fixed(header));
 }
 
 /* The fixed part of one whose payload the engine writes. Returns the connection; NULL: nothing is

@@ -97,7 +97,7 @@ static int probed_grow(struct relay_mailbox *mailbox)
     uint32_t size = mailbox->probed_size ? mailbox->probed_size * 2 : PROBED_MIN;
     struct relay_message **probed;
 
-    if (size > PROBED_MAX)
+    if (size > mailbox_out_max(mailbox))
         return CW_ELIMIT;
     probed = relay_pool_alloc(pool, size * sizeof(*probed));
     if (!probed)
@@ -206,13 +206,29 @@ bool mailbox_has_past(const struct relay_mailbox *mailbox)
                                  (mailbox->elsewhere && mailbox->incarnation > 0));
 }
 
+/* False: there is no memory. */
+static bool offer_early(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    int64_t number = mailbox_next_out(mailbox);
+
+    return number >= 0 && mailbox_offer(mailbox, message, (uint32_t)number) == CW_OK;
+}
+
 static void take_early(struct relay_mailbox *mailbox)
 {
     while (mailbox->early) {
         struct relay_message *message = mailbox->early;
 
-        mailbox->early = message->next_free;
-        mailbox_match(mailbox, message, mailbox_stream(mailbox, message->src), UINT64_MAX);
+        if (!mailbox_offers(mailbox, message->kind, message->total)) {
+            mailbox->early = message->next_free;
+            mailbox_hands(mailbox, message->kind, message->total);
+            mailbox_match(mailbox, message, mailbox_stream(mailbox, message->src), UINT64_MAX);
+        } else if (offer_early(mailbox, message)) {
+            mailbox->early = message->next_free;
+        } else {
+            conn_out_of_memory(mailbox->feed.conn, "offering a rank what came before it");
+            return;
+        }
     }
     mailbox->early_tail = &mailbox->early;
 }
@@ -343,6 +359,34 @@ void mailbox_pass(struct relay_mailbox *mailbox, struct cw_message *header, cons
         feed_message(&mailbox->feed, header, at, size, block);
     if (mailbox->log.kept)
         mailbox_logged(mailbox, log_message(&mailbox->log, header, at, size, block));
+}
+
+int mailbox_offer(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t number)
+{
+    struct cw_message header = {.req = message->src,
+                                .tag = message->waiting.tag,
+                                .total = message->total,
+                                .msg = number,
+                                .flags = CW_MESSAGE_FIRST | CW_MESSAGE_LAST | CW_MESSAGE_UNMATCHED |
+                                         CW_MESSAGE_OFFERED};
+    const struct log_record offered = {.type = LOG_OFFERED,
+                                       .src = message->src,
+                                       .kind = message->kind,
+                                       .req = message->sender_req,
+                                       .tag = message->waiting.tag,
+                                       .total = message->total,
+                                       .msg = number,
+                                       .message = message->record};
+
+    if (mailbox_put_out(mailbox, message, number) < 0)
+        return CW_ENOMEM;
+    message->offered = true;
+    header.event = ++mailbox->event;
+    if (mailbox->feed.direct)
+        feed_message(&mailbox->feed, &header, NULL, 0, NULL);
+    if (mailbox->log.kept)
+        mailbox_logged(mailbox, log_offered(&mailbox->log, &offered, &message->record));
+    return CW_OK;
 }
 
 /* All that the receive has room for is here: an event. */
@@ -526,7 +570,7 @@ static void give_receive(const struct relay_mailbox *mailbox, struct relay_messa
 {
     assert(!message->matched);
     message->matched = true;
-    message->unmatched = mailbox->elsewhere;
+    message->unmatched = mailbox->elsewhere && !message->offered;
     message->req = req;
     message->capacity = capacity;
 }

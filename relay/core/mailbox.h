@@ -3,11 +3,13 @@
 #ifndef RELAY_MAILBOX_H
 #define RELAY_MAILBOX_H
 
+#include "relay/core/bounds.h"
 #include "relay/core/feed.h"
 #include "relay/log/point.h"
 
-#define POSTED_KEPT 4096u /* free posted receives kept */
-#define PROBED_MAX 65536u /* messages of a mailbox taken out by probes and not yet received */
+#define POSTED_KEPT 4096u      /* free posted receives kept */
+#define PROBED_MAX 65536u      /* messages of a mailbox taken out by probes and not yet received */
+#define OFFERED_MAX (1u << 20) /* ... or, of a rank that is its own mailbox, offered */
 
 /* What all mailboxes of a core share. */
 struct mailbox_shared {
@@ -37,7 +39,8 @@ struct relay_mailbox {
     struct relay_pool *pool;
     struct relay_job *job; /* whose it is; not looked into here */
     struct match_index index;
-    struct relay_message **probed; /* by the number that PROBED gave; NULL where free */
+    struct relay_message *
+        *probed; /* by the number that PROBED, or ARRIVAL, gave; NULL where free */
     uint32_t probed_size;
     uint32_t probed_free_hint;
     struct relay_message *early; /* active messages that came before the rank did (in order) */
@@ -64,6 +67,8 @@ struct relay_mailbox {
                              them, and logs what it takes and does in channel memory ... */
     struct cw_rank_stats counted; /* ... as it said last ... */
     uint64_t elsewhere_events;    /* ... and it has repeated so many events */
+    uint64_t room;   /* what it has room for, of all that it is handed, by cw_room_taken() ... */
+    uint64_t handed; /* ... and what it was handed */
 
     /* what its rank did */
     uint64_t acts;
@@ -156,12 +161,36 @@ void mailbox_message_free(struct relay_mailbox *mailbox, struct relay_message *m
 int mailbox_wait(struct relay_mailbox *mailbox, struct relay_message *message);
 /* An active message came before the rank did. */
 void mailbox_queue_early(struct relay_mailbox *mailbox, struct relay_message *message);
-/* The number of the next message that a probe takes out. Errors: CW_ENOMEM; CW_ELIMIT: too many
- * were. */
+/* Whether one of this kind and size is offered to the rank, which is its own mailbox, and else
+ * waits here: all that are large, and those for which it may have no room. */
+static inline bool mailbox_offers(const struct relay_mailbox *mailbox, uint32_t kind,
+                                  uint64_t total)
+{
+    return mailbox->elsewhere && kind != CW_SEND_AM &&
+           (total >= RELAY_OFFER_MIN || mailbox->handed + cw_room_taken(total) > mailbox->room);
+}
+/* Such a rank is handed one that is not offered. */
+static inline void mailbox_hands(struct relay_mailbox *mailbox, uint32_t kind, uint64_t total)
+{
+    if (!mailbox->elsewhere || kind == CW_SEND_AM)
+        return;
+    mailbox->handed += cw_room_taken(total);
+    ledger_change(&mailbox->entry);
+}
+/* It is offered, by this number, which mailbox_next_out has given: an event. Errors: CW_ENOMEM;
+ * then nothing has come of it. */
+int mailbox_offer(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t number);
+/* The number of the next message that a probe takes out, or that is offered. Errors: CW_ENOMEM;
+ * CW_ELIMIT: too many were. */
 int64_t mailbox_next_out(struct relay_mailbox *mailbox);
 /* A message that does not wait any more is taken out: only MRECV can receive it, by this number.
  * Errors: as above. */
 int mailbox_put_out(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t number);
+/* How many can be out. */
+static inline uint32_t mailbox_out_max(const struct relay_mailbox *mailbox)
+{
+    return mailbox->elsewhere ? OFFERED_MAX : PROBED_MAX;
+}
 /* Whether there is a message of such a number. */
 static inline bool mailbox_is_out(const struct relay_mailbox *mailbox, uint64_t number)
 {

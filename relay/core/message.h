@@ -28,6 +28,7 @@ struct relay_message {
     uint32_t req; /* of its receive, or the stream number of an active message */
     bool matched;
     bool unmatched;             /* its rank matches it: it was handed over as if by a receive */
+    bool offered;               /* its rank matches it, and asks for it then */
     bool begun;                 /* its first MESSAGE frame is out */
     bool orphan;                /* its sender is gone before its last byte */
     bool restored;              /* from a log that was left */

@@ -22,6 +22,7 @@ void recv_readings(struct relay_conn *conn, const uint8_t *body);
 void recv_counted(struct relay_conn *conn, const uint8_t *body);
 void recv_live(struct relay_conn *conn, const uint8_t *body);
 void recv_matched(struct relay_conn *conn, const uint8_t *body);
+void recv_room(struct relay_conn *conn, const uint8_t *body);
 void recv_unlogged(struct relay_conn *conn, const uint8_t *body);
 void recv_stats_ask(struct relay_conn *conn, const uint8_t *body);
 void recv_route(struct relay_conn *conn, const uint8_t *body);

@@ -169,6 +169,26 @@ void recv_matched(struct relay_conn *conn, const uint8_t *body)
     mailbox_act(mailbox, mailbox->act_clock);
 }
 
+/* ROOM: a rank that is its own mailbox has room for so much more; it is said again by those after
+ * it. */
+void recv_room(struct relay_conn *conn, const uint8_t *body)
+{
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
+    struct cw_room room;
+
+    cw_room_get(body, &room);
+    if (!mailbox->elsewhere) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "ROOM frame is not allowed here");
+        return;
+    }
+    if (room.bytes < mailbox->room) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "ROOM frame that does not add up");
+        return;
+    }
+    mailbox->room = room.bytes;
+    mailbox_act(mailbox, mailbox->act_clock);
+}
+
 /* CANCEL: takes a posted receive back. */
 void recv_cancel(struct relay_conn *conn, const uint8_t *body)
 {

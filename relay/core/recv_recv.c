@@ -27,8 +27,13 @@ void recv_mrecv(struct relay_conn *conn, const uint8_t *body)
     struct cw_mrecv mrecv;
 
     cw_mrecv_get(body, &mrecv);
+    if (conn->state != CONN_RANK && !mailbox->elsewhere) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "MRECV frame is not allowed here");
+        return;
+    }
     if (!mailbox_is_out(mailbox, mrecv.msg)) {
-        conn_refuse(conn, CW_REFUSED_PROTOCOL, "MRECV of a message that no probe took out");
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "MRECV of a message that %s",
+                    mailbox->elsewhere ? "was not offered" : "no probe took out");
         return;
     }
     mailbox_act(mailbox, mrecv.clock);

@@ -166,6 +166,8 @@ static void return_rank(struct remake *r, uint32_t cell, const struct saved_rank
     mailbox->ended = saved->ended;
     mailbox->acts = saved->acts;
     mailbox->act_clock = saved->act_clock;
+    mailbox->room = saved->room;
+    mailbox->handed = saved->handed;
     mailbox->feed.away = true;
     job->settled = true;
     if (!saved->kept)

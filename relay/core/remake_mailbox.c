@@ -87,8 +87,10 @@ static bool on_held_end(struct remake_mailbox *r, const struct log_record *end)
     uint64_t number = end->msg;
     bool out = end->flags & LOG_HELD_OUT;
 
-    if (!message || (out && (number >= PROBED_MAX || mailbox_is_out(mailbox, number))))
+    if (!message ||
+        (out && (number >= mailbox_out_max(mailbox) || mailbox_is_out(mailbox, number))))
         return false;
+    message->offered = mailbox->elsewhere && (out || end->flags & LOG_HELD_OFFERED);
     if (end->flags & LOG_HELD_MATCHED)
         on_matched(mailbox, message, end);
     else if (out ? mailbox_put_out(mailbox, message, (uint32_t)number) < 0
@@ -231,7 +233,7 @@ static bool take(struct remake_mailbox *r, struct log_record *record, uint64_t a
 
     if (record->placed)
         r->payload = record->at + record->size;
-    if (record->type == LOG_MESSAGE) {
+    if (record->type == LOG_MESSAGE || record->type == LOG_OFFERED) {
         record->message = at;
         record->at = r->payload;
     }

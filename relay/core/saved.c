@@ -38,6 +38,8 @@ void saved_rank(const void *owner, void *body)
                                .ended = mailbox->ended,
                                .acts = mailbox->acts,
                                .act_clock = mailbox->act_clock,
+                               .room = mailbox->room,
+                               .handed = mailbox->handed,
                                .records = chain_end(&mailbox->log.records),
                                .payload = chain_end(&mailbox->log.payload),
                                .payload_solid = mailbox->log.payload.solid,

@@ -22,6 +22,8 @@ struct saved_rank {
     uint32_t ended;
     uint64_t acts;
     uint64_t act_clock;
+    uint64_t room;
+    uint64_t handed;
     struct chain_end records;
     struct chain_end payload;
     uint32_t payload_solid; /* before this segment of it some may have been let go of */

@@ -86,7 +86,9 @@ static int append_messages(struct relay_mailbox *mailbox)
          m = LIST_NEXT(m, in_open))
         failed = append_message(
             mailbox, m,
-            (struct log_record){.flags = LOG_HELD_MATCHED, .msg = m->req, .total = m->capacity});
+            (struct log_record){.flags = LOG_HELD_MATCHED | (m->offered ? LOG_HELD_OFFERED : 0),
+                                .msg = m->req,
+                                .total = m->capacity});
     return failed;
 }
 

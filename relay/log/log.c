@@ -97,13 +97,26 @@ static bool count(struct relay_log *log, const struct log_record *record, uint64
     return log->taken <= log->event_count;
 }
 
+static int put_at(struct relay_log *log, const struct log_record *record, uint64_t *position)
+{
+    if (log_append(log, record, position) < 0)
+        return CW_ENOMEM;
+    count(log, record, *position, chain_next(&log->records));
+    return CW_OK;
+}
+
 int log_put(struct relay_log *log, const struct log_record *record)
 {
     uint64_t position;
 
-    if (log_append(log, record, &position) < 0)
-        return CW_ENOMEM;
-    count(log, record, position, chain_next(&log->records));
+    return put_at(log, record, &position);
+}
+
+int log_offered(struct relay_log *log, const struct log_record *record, uint64_t *position)
+{
+    if (!log->due)
+        return put_at(log, record, position);
+    *log->due = *record;
     return CW_OK;
 }
 
@@ -295,6 +308,15 @@ static enum chain_found find_sync(const struct relay_log *log, uint64_t position
     return found == CHAIN_END ? CHAIN_LOST : found;
 }
 
+/* A message without its bytes. */
+static void make_offer(struct log_event *event, const struct log_record *record)
+{
+    event->type = LOG_PASSED;
+    event->flags = CW_MESSAGE_UNMATCHED | CW_MESSAGE_OFFERED;
+    event->req = (uint32_t)record->src;
+    event->msg = (uint32_t)record->msg;
+}
+
 enum chain_found log_next_event(const struct relay_log *log, struct log_cursor *cursor,
                                 struct log_event *event)
 {
@@ -321,6 +343,8 @@ enum chain_found log_next_event(const struct relay_log *log, struct log_cursor *
         event->record = cursor->events - record.whole;
     if (record.type == LOG_MATCHED)
         event->type = LOG_PASSED;
+    if (record.type == LOG_OFFERED)
+        make_offer(event, &record);
     cursor->event++;
     return CHAIN_HERE;
 }

@@ -22,7 +22,8 @@
 #endif
 
 /* Types of records: a bit each. */
-#define LOG_EVENTS (1u << LOG_PASSED | 1u << LOG_MATCHED | 1u << LOG_SENT | 1u << LOG_CANCELED)
+#define LOG_EVENTS                                                                                 \
+    (1u << LOG_PASSED | 1u << LOG_MATCHED | 1u << LOG_SENT | 1u << LOG_CANCELED | 1u << LOG_OFFERED)
 #define LOG_DETERMINANTS (1u << LOG_TAKEN | 1u << LOG_READINGS | 1u << LOG_ANSWER)
 
 /* Bytes of a message that wait in a block. */
@@ -39,6 +40,7 @@ struct log_event {
     uint8_t flags;             /* enum cw_message_flag, but FIRST and LAST */
     uint32_t req;
     uint32_t sync; /* with CW_MESSAGE_SYNC: the sender's request */
+    uint32_t msg;  /* with CW_MESSAGE_OFFERED */
     uint64_t tag;
     uint64_t total;
     uint64_t size;   /* payload bytes */
@@ -144,6 +146,8 @@ int log_part_reserve(struct relay_log *log, uint32_t src, uint32_t size,
  * its receive, and the first `size` bytes of it, which that has room for, are here. */
 int log_matched(struct relay_log *log, const struct cw_message *header, uint64_t record,
                 uint64_t floor, uint64_t size);
+/* An event: OFFERED. *position: where it is, unless it is read back. */
+int log_offered(struct relay_log *log, const struct log_record *record, uint64_t *position);
 /* SENT or CANCELED. */
 int log_done(struct relay_log *log, enum log_record_type type, uint32_t req);
 /* `event`: the last one taken, `clock` not before the last. */

@@ -67,6 +67,7 @@ static const uint8_t fields_of[LOG_RECORD_TYPES][FIELDS_MAX + 1] = {
     [LOG_HELD_PART] = {SIZE},
     [LOG_HELD_END] = {FLAGS, MSG, TOTAL},
     [LOG_POSTED] = {REQ, TAG, MASK, TOTAL},
+    [LOG_OFFERED] = {SRC, KIND, REQ, TAG, TOTAL, MSG},
 };
 
 /* These use all of their bits, others are small numbers most of the time. */

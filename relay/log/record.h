@@ -30,6 +30,9 @@ enum log_record_type {
     LOG_HELD_PART, /* bytes of it */
     LOG_HELD_END,  /* flags (LOG_HELD_*), msg, total */
     LOG_POSTED,    /* a receive that waits: as RECV */
+    /* of a rank that is its own mailbox */
+    LOG_OFFERED, /* an event: a message begins to arrive, and its rank is told: as MESSAGE, and msg
+                  */
     LOG_RECORD_TYPES
 };
 
@@ -39,6 +42,7 @@ enum log_record_type {
 #define LOG_HELD_OUT 1u       /* it was taken out, as `msg` */
 #define LOG_HELD_MATCHED 2u   /* it has its receive `msg`, which has room for `total` bytes ... */
 #define LOG_HELD_DELIVERED 4u /* ... and these were an event */
+#define LOG_HELD_OFFERED 8u   /* with MATCHED: it had been offered */
 
 struct log_record {
     uint8_t type;

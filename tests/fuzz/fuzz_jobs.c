@@ -122,6 +122,10 @@ static void hear_arrival(struct client *c, const struct codec_frame *frame)
     struct cw_message m;
 
     must(cw_arrival_get(frame->body, &m) && m.req < RANKS);
+    if (m.flags & CW_MESSAGE_OFFERED) {
+        must(size == 0 && !c->comes[m.req] && m.event);
+        return;
+    }
     must(!(m.flags & CW_MESSAGE_FIRST) == c->comes[m.req]);
     if (m.flags & CW_MESSAGE_FIRST)
         c->coming[m.req] = m.total;
@@ -153,7 +157,7 @@ static void hear_frame(struct client *c, const struct codec_frame *frame)
             memset(witness[c->job], 0, sizeof(witness[c->job]));
         break;
     case CW_FRAME_MESSAGE:
-        must(!channel && (codec_inbox_take(&c->inbox, frame) || c->odd));
+        must(codec_inbox_take(&c->inbox, frame) || c->odd);
         break;
     case CW_FRAME_ARRIVAL:
         must(channel);
@@ -580,15 +584,27 @@ static void put_counted(struct client *c, uint8_t what)
     memcpy(codec_begin(&c->codec, CW_FRAME_COUNTED, CW_COUNTED_SIZE), &stats, CW_COUNTED_SIZE);
 }
 
+/* There is more than before, or less. */
+static void put_room(struct client *c, uint8_t what)
+{
+    const struct relay_mailbox *mailbox = c->who > 0 ? mailbox_of(c, c->who - 1) : NULL;
+    struct cw_room room = {.bytes = (mailbox ? mailbox->room : 0) + what * 300ull};
+
+    room.bytes -= what < 4 && room.bytes > 0;
+    cw_room_put(codec_begin(&c->codec, CW_FRAME_ROOM, CW_ROOM_SIZE), &room);
+}
+
 /* What a rank may say that is its own mailbox, where another one receives; false: nothing. */
 static bool put_own(struct client *c, uint8_t how, uint8_t what)
 {
     bool receives = how < 4 || how > 9;
 
-    if (!channel || !receives)
+    if (!channel || !receives || how == 2) /* which has an MRECV */
         return false;
     if (how & 1)
         put_matched(c, what);
+    else if (how & 4)
+        put_room(c, what);
     else
         put_counted(c, what);
     return true;

@@ -373,11 +373,21 @@ static void say_arrival(struct words *w, const uint8_t *body, size_t size)
     }
     if (v.flags & CW_MESSAGE_SYNC)
         say(w, " SYNC %u", v.sync);
+    if (v.flags & CW_MESSAGE_OFFERED)
+        say(w, " OFFERED %u", v.msg);
     say(w, "%s%s%s", v.flags & CW_MESSAGE_FIRST ? " FIRST" : "",
         v.flags & CW_MESSAGE_LAST ? " LAST" : "", v.flags & CW_MESSAGE_ACTIVE ? " ACTIVE" : "");
     if (v.event)
         say_number(w, "event", v.event);
     say_payload(w, body + CW_ARRIVAL_SIZE, size - CW_ARRIVAL_SIZE);
+}
+
+static void say_room(struct words *w, const uint8_t *body)
+{
+    struct cw_room v;
+
+    cw_room_get(body, &v);
+    say_number(w, "of", v.bytes);
 }
 
 static void say_matched(struct words *w, const uint8_t *body)
@@ -544,6 +554,9 @@ void codec_describe(char line[CODEC_LINE_MAX], const struct cw_header *header, c
         break;
     case CW_FRAME_MATCHED:
         say_matched(&w, body);
+        break;
+    case CW_FRAME_ROOM:
+        say_room(&w, body);
         break;
     case CW_FRAME_SENT:
     case CW_FRAME_CANCELED:

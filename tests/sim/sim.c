@@ -213,6 +213,8 @@ struct sim_plan sim_plan_of(uint64_t seed, bool channel)
     if (plan.tight)
         plan.log_memory = plan.ranks * PICK(&r, 2, 4, 8) * RELAY_BLOCK_BYTES;
     choose_channel(&plan, &r, channel);
+    plan.offer_min = PICK(&r, 1, 3000, 65536);
+    plan.far_max = PICK(&r, 100, 2000, 1000000);
     return plan;
 }
 
@@ -360,6 +362,8 @@ static void begin(const struct sim_plan *plan, bool tracing)
     sim_segment_bytes = plan->segment_bytes;
     sim_replay_ahead = plan->replay_ahead;
     sim_provide_bytes = plan->provide_bytes;
+    sim_offer_min = plan->offer_min;
+    sim_far_max = plan->far_max;
     sim_trace(
         "seed %llu: mode %u, %u ranks of %u steps at %u relays, pipes of %zu bytes, rings of "
         "%zu%s, a fault in %u steps, a cut in %u, resumed for %u ms, logs of %zu bytes a segment, "

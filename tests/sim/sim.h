@@ -71,6 +71,8 @@ struct sim_plan {
     uint64_t channel_file;        /* ... and in a file behind it, 0: there is none ... */
     uint64_t channel_disk;        /* ... of which its disk has room for so many, ... */
     size_t provide_bytes;         /* ... and gives so many at a time */
+    size_t offer_min;             /* of messages from elsewhere, that are offered to ranks ... */
+    size_t far_max;               /* ... that have room for so much of the rest */
 };
 
 /* A rank over all its incarnations; see record.h. */

@@ -10,6 +10,8 @@ extern size_t sim_kept_max;
 extern size_t sim_segment_bytes;
 extern size_t sim_replay_ahead;
 extern size_t sim_provide_bytes;
+extern size_t sim_offer_min;
+extern size_t sim_far_max;
 #pragma GCC visibility pop
 
 #define CW_RING_BYTES sim_ring_bytes
@@ -21,6 +23,8 @@ extern size_t sim_provide_bytes;
 #define COMMIT_JOURNAL_MIN (64ull << 10)
 #define RELAY_REPLAY_AHEAD sim_replay_ahead
 #define PROVIDE_BYTES sim_provide_bytes
+#define RELAY_OFFER_MIN sim_offer_min
+#define MAILBOX_FAR_MAX sim_far_max
 #define LEDGER_CELLS 256u
 #define LEDGER_EXTENTS 65536u
 

@@ -34,6 +34,8 @@ size_t sim_kept_max;
 size_t sim_segment_bytes;
 size_t sim_replay_ahead;
 size_t sim_provide_bytes;
+size_t sim_offer_min;
+size_t sim_far_max;
 
 static struct socket *socket_of(int fd)
 {

@@ -39,6 +39,17 @@ all_wait() {
   flood 1 "wait that rank $1 has not received, one of 65536 bytes from rank . has no room .*16777216.*--memory-max" 512 "$2"
 }
 
+# gathers ARG...: ranks of another host send rank 0 far more than it has room for, before it receives any; of the relay
+# there is a log in memory, and a disk.
+gathers() {
+  printf '#!/bin/sh\nshift\nexec "$@"\n' >"$work/launcher"
+  chmod +x "$work/launcher"
+  run "${causeway[@]}" run --channel on --host a:1,b:2 --launcher "$work/launcher" --memory-max 64M --log-memory 32M \
+    -n 3 "${@:3}" "$programs/flood" "$1" gathers "$2"
+  expect_code 0
+  expect_out 'ok flood'
+}
+
 # --- processes that are replaced --------------------------------------------------
 
 # replaced [watcher]: rank 1, or the process between it and the node, is stopped, and taken for dead. Nothing would keep
@@ -126,6 +137,12 @@ t "a sender waits, and others do not" sender_waits
 t "a rank that waits for what comes behind that" all_wait 1 stuck
 t "a rank that polls for it" all_wait 1 polls
 t "two ranks that send before they receive" all_wait . both
+t "many large messages from elsewhere" gathers 250 100000
+t "many small messages from elsewhere" gathers 700 30000
+t "the receiver of such is killed, and a sender" gathers 250 100000 --no-ckpt --fault kill:0@event:300 \
+  --fault kill:1@event:100 --fault kill:0@event:700
+t "the same, that go on from images" gathers 250 70000 --ckpt-every 100ms --fault kill:0@event:400 \
+  --fault kill:2@event:100 --fault kill:0@event:700
 t "a rank that is stopped" replaced
 t "a rank whose watcher is stopped" replaced watcher
 t "the relay is killed, again and again" without_relay

@@ -56,6 +56,14 @@ void say_mrecv(struct client *c, uint32_t req, uint32_t msg, uint64_t capacity)
     fixture_feed(c);
 }
 
+void say_room(struct client *c, uint64_t bytes)
+{
+    uint8_t body[CW_ROOM_SIZE];
+
+    cw_room_put(body, &(struct cw_room){.bytes = bytes});
+    say_frame(c, CW_FRAME_ROOM, body, sizeof(body));
+}
+
 void say_probe(struct client *c, uint64_t tag, uint64_t mask, bool take)
 {
     codec_probe(&c->codec, tag, mask, take);

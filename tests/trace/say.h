@@ -17,6 +17,7 @@ void say_recv_mask(struct client *c, uint32_t req, uint64_t tag, uint64_t mask, 
 void say_cancel(struct client *c, uint32_t req, uint64_t tag, uint64_t mask);
 void say_mrecv(struct client *c, uint32_t req, uint32_t msg, uint64_t capacity);
 void say_probe(struct client *c, uint64_t tag, uint64_t mask, bool take);
+void say_room(struct client *c, uint64_t bytes);
 void say_bye(struct client *c);
 void say_taken(struct client *c, uint64_t event, uint64_t clock);
 void say_readings(struct client *c, const char *text);

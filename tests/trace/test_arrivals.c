@@ -22,6 +22,9 @@ static void start(void)
     f.resume_ms = RESUME_MS;
     f.channel = true;
     fixture_start(&f, 3);
+    for (int rank = 0; rank < 3; rank++)
+        say_room(&f.rank[rank], 1u << 20);
+    fixture_forget(&f);
 }
 
 static void kill_it(void)
@@ -96,7 +99,7 @@ TEST(to_the_next_incarnation)
         if (killed)
             kill_it();
         again(r1, &beginning);
-        expect_has(&f, "1 > WELCOME event 4 acts 2 LOG REPLAY\n");
+        expect_has(&f, "1 > WELCOME event 4 acts 3 LOG REPLAY\n");
         again(r1, &beginning);
         expect_has(&f, all_kinds);
         say_matched(r1, 2, 9);
@@ -116,17 +119,17 @@ TEST(large_ones)
 {
     for (int killed = 0; killed < 2; killed++) {
         start();
-        say_begin(r0, CW_SEND_SYNC, 1, 5, 100000, 40000);
-        say_begin(r2, CW_SEND_TAG, 1, 6, 100000, 50000);
+        say_begin(r0, CW_SEND_SYNC, 1, 5, 60000, 20000);
+        say_begin(r2, CW_SEND_TAG, 1, 6, 60000, 30000);
         fixture_forget(&f);
         if (killed)
             kill_it();
-        say_more(r2, 6, 50000, 50000);
-        expect_has(&f, "1 > ARRIVAL from 2 LAST event 1 (50000 bytes)\n");
-        say_more(r0, 5, 40000, 60000);
-        expect_has(&f, "LAST event 2 (60000 bytes)\n");
+        say_more(r2, 6, 30000, 30000);
+        expect_has(&f, "1 > ARRIVAL from 2 LAST event 1 (30000 bytes)\n");
+        say_more(r0, 5, 20000, 40000);
+        expect_has(&f, "LAST event 2 (40000 bytes)\n");
         again(r1, &beginning);
-        expect_has(&f, "1 > ARRIVAL from 2 tag 6 total 100000 FIRST");
+        expect_has(&f, "1 > ARRIVAL from 2 tag 6 total 60000 FIRST");
         fixture_fini(&f);
     }
 }
@@ -134,12 +137,12 @@ TEST(large_ones)
 /* The request of a synchronous send is told with each frame, also from a snapshot. */
 TEST(from_a_point)
 {
-    static const struct cw_point point = {.event = 1, .clock = 15, .acts = 1};
+    static const struct cw_point point = {.event = 1, .clock = 15, .acts = 2};
 
     for (int killed = 0; killed < 2; killed++) {
         start();
         send_all_kinds();
-        say_begin(r0, CW_SEND_SYNC, 1, 9, 100000, 40000);
+        say_begin(r0, CW_SEND_SYNC, 1, 9, 60000, 20000);
         say_send(r1, 0, 1, "x");
         say_taken(r1, 1, 15);
         say_point(r1, &point);
@@ -151,14 +154,14 @@ TEST(from_a_point)
         expect_has(&f, "1 > ARRIVAL from 2 tag 6 total 3 SYNC 9 FIRST LAST event 2 'two'\n"
                        "1 > ARRIVAL from 0 tag 7 total 0 FIRST LAST ACTIVE event 3\n"
                        "1 > ARRIVAL from 0 tag 8 total 0 SYNC 3 FIRST LAST event 4\n"
-                       "1 > ARRIVAL from 0 tag 9 total 100000 SYNC 0 FIRST (40000 bytes)\n");
+                       "1 > ARRIVAL from 0 tag 9 total 60000 SYNC 0 FIRST (20000 bytes)\n");
         say_live(r1, 0, 15);
         say_taken(r1, 1, 16); /* before it says POINT: no news */
         CU_ASSERT_PTR_NULL(strstr(f.story, "REFUSED"));
         if (killed)
             kill_it();
         else
-            say_more(r0, 9, 40000, 60000);
+            say_more(r0, 9, 20000, 40000);
         fixture_forget(&f);
         fixture_fini(&f);
     }
@@ -179,7 +182,7 @@ TEST(live_before_what_was_taken)
     }
 }
 
-/* Before the rank is there. */
+/* Before the rank is there, and has said what it has room for. */
 TEST(early_ones)
 {
     for (int log = 0; log < 2; log++) {
@@ -196,7 +199,13 @@ TEST(early_ones)
         fixture_forget(&f);
         fixture_connect(&f, r1, "1");
         fixture_hello_rank(r1, 1, 1);
-        expect_has(&f, all_kinds);
+        expect_has(&f, "1 > ARRIVAL from 0 tag 5 total 3 OFFERED 0 FIRST LAST event 1\n"
+                       "1 > ARRIVAL from 2 tag 6 total 3 OFFERED 1 FIRST LAST event 2\n"
+                       "1 > ARRIVAL from 0 tag 7 total 0 FIRST LAST ACTIVE event 3\n"
+                       "1 > ARRIVAL from 0 tag 8 total 0 OFFERED 2 FIRST LAST event 4\n");
+        say_mrecv(r1, 70, 1, 10);
+        expect_has(&f, "1 > MESSAGE req 70 tag 6 total 3 FIRST LAST event 5 'two'\n"
+                       "2 > SENT req 9 event 1\n");
         fixture_fini(&f);
     }
 }

@@ -290,7 +290,7 @@ static bool is_done(const struct rank *r)
         posted += r->posted[i];
     }
     return sent == MESSAGES * (RANKS - 1) && posted == sent && r->open == 0 &&
-           r->active == sent / 4 && r->channel.mailbox.matched_count == 0;
+           r->active == sent / 4 && r->channel.mailbox.news_count == 0;
 }
 
 static void *run_rank(void *arg)

@@ -1,46 +1,16 @@
-/* A rank that is its own mailbox: messages come through channel memory, or from the relay, in any
- * pieces, before and after their receives, by MPI's rules; and senders write what cannot be. */
+/* A rank that is its own mailbox: messages come through channel memory, in any pieces, before and
+ * after their receives, by MPI's rules; and senders write what cannot be. */
 #define arena_alloc mailbox_arena_alloc
 #define arena_free mailbox_arena_free
 #include "rdevice/arrivals.c"
 #include "rdevice/inbox.c"
 #include "rdevice/mailbox.c"
 #include "rdevice/request.c"
-#include "tests/lib/codec.h"
-#include "tests/unit/suites.h"
+#include "tests/unit/box.h"
 
-#include <CUnit/CUnit.h>
 #include <pthread.h>
-#include <stdlib.h>
 
-#define RANKS 3u
-#define ME 2u
-#define PIECE 4000u  /* bytes of a piece, where a test does not say it */
-#define ROOM 100000u /* of a receive, at most */
-#define STEPS 20000
-#define OPEN_MAX 64u
-
-/* Tags as MPICH has them: who sent it, in which context, as what. */
-#define TAG(context, source, tag)                                                                  \
-    ((uint64_t)(context) << 48 | (uint64_t)(source) << 32 | (uint64_t)(tag))
-#define EXACT UINT64_MAX
-#define ANY_TAG (UINT64_MAX << 32)
-#define ANY_SOURCE (UINT64_MAX << 48 | UINT32_MAX)
-
-void mailbox_arena_clear(void);
-static void finish(void);
 SUITE_AFTER_EACH("mailbox of a rank", finish);
-
-static struct cw_channel channel;
-static struct cw_stream writers[RANKS];
-static struct cw_stream readers[RANKS];
-static struct request_table requests;
-static struct inbox inbox;
-static struct mailbox box;
-static struct arrivals from_relay;      /* from ranks with any number */
-static uint8_t buffers[OPEN_MAX][ROOM]; /* by the number of a request */
-static uint8_t payload[ROOM];           /* of whom it came and how large it is, at first */
-static uint64_t seed;
 
 /* --- the arena, which knows what was not freed; also of test_channel_ranks.c, whose ranks are
  * threads */
@@ -83,155 +53,6 @@ void mailbox_arena_clear(void)
 {
     while (!TAILQ_EMPTY(&pieces))
         arena_free(TAILQ_FIRST(&pieces)->bytes, TAILQ_FIRST(&pieces)->size);
-}
-
-static void start(void)
-{
-    size_t bytes = cw_channel_bytes(RANKS, 0);
-    void *memory = NULL;
-
-    CU_ASSERT_EQUAL_FATAL(posix_memalign(&memory, 4096, bytes), 0);
-    memset(memory, 0, bytes);
-    CU_ASSERT_TRUE_FATAL(cw_channel_at(&channel, memory, bytes, RANKS));
-    for (uint32_t from = 0; from < RANKS; from++)
-        writers[from] = readers[from] = cw_channel_stream(&channel, from, ME, false);
-    requests = (struct request_table){.chunks = NULL};
-    request_setup(&requests, 0, NULL);
-    inbox_begin(&inbox);
-    mailbox_begin(&box, &inbox, &requests, RANKS, UINT64_MAX);
-    arrivals_begin(&from_relay, &box);
-    for (uint32_t i = 0; i < ROOM; i++)
-        payload[i] = (uint8_t)(i * 7 + i / 251);
-    seed = 1;
-}
-
-static void finish(void)
-{
-    mailbox_arena_clear();
-    free(channel.memory);
-    channel.memory = NULL;
-}
-
-/* --- what others send ----------------------------------------------------------------------------
- */
-
-static void put(uint32_t from, struct cw_piece piece, const void *bytes, uint32_t size)
-{
-    CU_ASSERT_EQUAL_FATAL(cw_stream_room(&writers[from], size), (int32_t)size);
-    piece.size = size;
-    cw_stream_put(&writers[from], &piece, &(struct iovec){(void *)bytes, size}, 0);
-}
-
-/* What has come from this rank; NULL, or what is wrong. */
-static const char *take(uint32_t from)
-{
-    struct cw_piece piece;
-    const char *wrong = NULL;
-
-    while (!wrong && cw_stream_next(&readers[from], &piece)) {
-        wrong = mailbox_piece(&box, from, &piece, &readers[from]);
-        cw_stream_take(&readers[from], &piece);
-    }
-    return wrong;
-}
-
-static void put_first(uint32_t from, uint32_t type, uint64_t tag, uint32_t total, uint32_t size)
-{
-    put(from, (struct cw_piece){.type = type, .tag = tag, .total = total, .req = 77}, payload,
-        size);
-    CU_ASSERT_PTR_NULL(take(from));
-}
-
-static void put_more(uint32_t from, uint32_t done, uint32_t size)
-{
-    put(from, (struct cw_piece){.type = CW_PIECE_MORE}, payload + done, size);
-    CU_ASSERT_PTR_NULL(take(from));
-}
-
-static void send_as(uint32_t from, uint32_t type, uint64_t tag, uint32_t total)
-{
-    uint32_t size = total < PIECE ? total : PIECE;
-
-    put_first(from, type, tag, total, size);
-    for (uint32_t done = size; done < total; done += size) {
-        size = total - done < PIECE ? total - done : PIECE;
-        put_more(from, done, size);
-    }
-}
-
-static void send(uint32_t from, uint64_t tag, uint32_t total)
-{
-    send_as(from, CW_PIECE_TAG, tag, total);
-}
-
-/* --- what the rank asks for ----------------------------------------------------------------------
- */
-
-static struct request *new_receive(uint64_t tag, uint64_t mask, size_t capacity)
-{
-    struct request *request = request_new(&requests, true);
-
-    CU_ASSERT_TRUE_FATAL(request->id < OPEN_MAX);
-    request->target = buffers[request->id];
-    request->capacity = capacity;
-    request->want_tag = tag;
-    request->want_mask = mask;
-    memset(request->target, 0, ROOM);
-    return request;
-}
-
-static struct cw_recv recv_of(const struct request *request)
-{
-    return (struct cw_recv){.req = request->id,
-                            .tag = request->want_tag,
-                            .mask = request->want_mask,
-                            .capacity = request->capacity};
-}
-
-static struct request *receive(uint64_t tag, uint64_t mask, size_t capacity)
-{
-    struct request *request = new_receive(tag, mask, capacity);
-    struct cw_recv recv = recv_of(request);
-
-    mailbox_recv(&box, &recv);
-    return request;
-}
-
-static struct request *receive_taken_out(uint32_t msg, size_t capacity)
-{
-    struct request *request = new_receive(0, 0, capacity);
-    struct cw_mrecv mrecv = {.req = request->id, .msg = msg, .capacity = capacity};
-
-    mailbox_mrecv(&box, &mrecv);
-    return request;
-}
-
-static void cancel(const struct request *request)
-{
-    struct cw_recv recv = recv_of(request);
-
-    mailbox_cancel(&box, &recv);
-}
-
-/* It is the next event, with the first bytes of the payload and none behind them. */
-static void came(struct request *request, uint64_t tag, size_t total)
-{
-    size_t size = total < request->capacity ? total : request->capacity;
-
-    CU_ASSERT_PTR_EQUAL_FATAL(inbox.happened, &request->event);
-    CU_ASSERT_TRUE(!request->busy && request->tag == tag && request->total == total);
-    CU_ASSERT_EQUAL(request->status, size < total ? REQUEST_TRUNCATED : REQUEST_OK);
-    CU_ASSERT_EQUAL(memcmp(request->target, payload, size), 0);
-    CU_ASSERT_TRUE(size == ROOM || request->target[size] == 0);
-    inbox.happened = request->event.next;
-    if (!inbox.happened)
-        inbox.happened_tail = &inbox.happened;
-    request_free(&requests, request);
-}
-
-static void nothing_came(void)
-{
-    CU_ASSERT_PTR_NULL(inbox.happened);
 }
 
 /* --- tests ---------------------------------------------------------------------------------------
@@ -420,14 +241,14 @@ TEST(synchronous_sends)
     send(0, TAG(1, 0, 5), 3); /* one whose sender need not be told */
     came(receive(TAG(1, 0, 5), EXACT, ROOM), TAG(1, 0, 5), 3);
     send_as(0, CW_PIECE_SYNC, TAG(1, 0, 5), 3);
-    CU_ASSERT_EQUAL(box.matched_count, 0);
+    CU_ASSERT_EQUAL(box.news_count, 0);
     came(receive(TAG(1, 0, 5), EXACT, ROOM), TAG(1, 0, 5), 3);
-    CU_ASSERT_TRUE(box.matched_count == 1 && box.matched[0].rank == 0 && box.matched[0].req == 77);
+    CU_ASSERT_TRUE(box.news_count == 1 && box.news[0].rank == 0 && box.news[0].req == 77);
     request = receive(TAG(1, 1, 5), EXACT, ROOM);
     put_first(1, CW_PIECE_SYNC, TAG(1, 1, 5), 3000, 1000); /* before it is whole */
-    CU_ASSERT_TRUE(box.matched_count == 2 && box.matched[1].rank == 1 && box.matched[1].req == 77);
+    CU_ASSERT_TRUE(box.news_count == 2 && box.news[1].rank == 1 && box.news[1].req == 77);
     put_more(1, 1000, 2000);
-    CU_ASSERT_EQUAL(box.matched_count, 2);
+    CU_ASSERT_EQUAL(box.news_count, 2);
     came(request, TAG(1, 1, 5), 3000);
     request = request_new(&requests, false);
     cancel(request);
@@ -698,118 +519,4 @@ TEST(room_that_stretches)
     CU_ASSERT_TRUE(mailbox_stretches(&box, 5001));
     CU_ASSERT_TRUE(takes(CW_PIECE_TAG, 5, RECORD + 5001));
     CU_ASSERT_FALSE(mailbox_stretches(&box, 5001));
-}
-
-/* --- from the relay ------------------------------------------------------------------------------
- */
-
-/* The next frame of a message, of which `done` bytes came before. */
-static const char *arrive_from(uint32_t src, uint32_t kind, uint64_t tag, uint32_t total,
-                               uint32_t done, uint32_t size)
-{
-    struct cw_message header = {.req = src, .tag = tag, .total = total};
-    uint8_t body[CW_ARRIVAL_SIZE];
-    const char *wrong;
-    uint8_t *to;
-
-    header.sync = kind == CW_SEND_SYNC ? 55 : 0;
-    header.flags = CW_MESSAGE_UNMATCHED | (kind == CW_SEND_SYNC ? CW_MESSAGE_SYNC : 0) |
-                   (kind == CW_SEND_AM ? CW_MESSAGE_ACTIVE : 0);
-    header.flags |= done == 0 ? CW_MESSAGE_FIRST : 0;
-    if (done + size == total) {
-        header.flags |= CW_MESSAGE_LAST;
-        header.event = from_relay.event + 1;
-    }
-    cw_arrival_put(body, &header);
-    wrong = arrivals_on_message(&from_relay, body, size, &to);
-    if (wrong)
-        return wrong;
-    if (size)
-        memcpy(to, payload + done, size);
-    arrivals_payload_came(&from_relay);
-    return NULL;
-}
-
-static void arrives(uint32_t src, uint32_t kind, uint64_t tag, uint32_t total)
-{
-    CU_ASSERT_PTR_NULL(arrive_from(src, kind, tag, total, 0, total));
-}
-
-static void take_all(void)
-{
-    while (arrivals_count(&from_relay) > 0)
-        CU_ASSERT_PTR_NULL(arrivals_take(&from_relay));
-}
-
-/* Messages of both ways wait in the order in which they were taken. */
-TEST(beside_those_of_the_host)
-{
-    struct request *request;
-
-    start();
-    arrives(70000, CW_SEND_TAG, TAG(1, 7, 5), 3000);
-    send(0, TAG(1, 0, 5), 2000);
-    take_all();
-    came(receive(TAG(1, 0, 5), ANY_SOURCE, ROOM), TAG(1, 0, 5), 2000);
-    came(receive(TAG(1, 0, 5), ANY_SOURCE, 10), TAG(1, 7, 5), 3000);
-    request = receive(TAG(1, 0, 6), ANY_SOURCE, ROOM);
-    arrives(9, CW_SEND_TAG, TAG(1, 9, 6), 0);
-    nothing_came();
-    take_all();
-    came(request, TAG(1, 9, 6), 0);
-    CU_ASSERT_EQUAL(box.far_bytes + box.waiting_bytes + from_relay.bytes, 0);
-}
-
-TEST(arrivals_that_are_told)
-{
-    struct cw_probed probed;
-
-    start();
-    arrives(9, CW_SEND_SYNC, TAG(1, 9, 6), 100);
-    arrives(8, CW_SEND_SYNC, TAG(1, 8, 6), 100);
-    take_all();
-    CU_ASSERT_EQUAL(box.matched_count, 0);
-    probed = mailbox_probe(&box, TAG(1, 8, 6), EXACT, true);
-    came(receive_taken_out(probed.msg, ROOM), TAG(1, 8, 6), 100);
-    CU_ASSERT_TRUE(box.matched_count == 1 && box.matched[0].rank == 8 && box.matched[0].far &&
-                   box.matched[0].req == 55);
-}
-
-/* What was not whole comes again when the relay is back; in a process from an image what was not
- * taken, too. */
-TEST(arrivals_that_come_again)
-{
-    start();
-    arrives(8, CW_SEND_TAG, 5, 3000);
-    take_all();
-    arrives(8, CW_SEND_TAG, 6, 300);
-    CU_ASSERT_PTR_NULL(arrive_from(9, CW_SEND_TAG, 7, 2000, 0, 1000));
-    CU_ASSERT_PTR_NULL(arrive_from(7, CW_SEND_AM, 7, 20, 0, 10));
-    CU_ASSERT_EQUAL(arrivals_count(&from_relay), 1);
-    arrivals_on_return(&from_relay);
-    CU_ASSERT_PTR_NULL(arrive_from(9, CW_SEND_TAG, 7, 2000, 0, 1000));
-    arrivals_on_restore(&from_relay);
-    CU_ASSERT_EQUAL(from_relay.event, 1);
-    arrives(8, CW_SEND_TAG, 6, 300);
-    arrives(9, CW_SEND_TAG, 7, 2000);
-    take_all();
-    came(receive(7, EXACT, ROOM), 7, 2000);
-    came(receive(6, EXACT, ROOM), 6, 300);
-    came(receive(5, EXACT, ROOM), 5, 3000);
-    CU_ASSERT_EQUAL(box.far_bytes + from_relay.bytes, 0);
-}
-
-TEST(arrivals_that_cannot_be)
-{
-    uint8_t done[CW_DONE_SIZE];
-
-    start();
-    CU_ASSERT_STRING_EQUAL(arrive_from(8, CW_SEND_TAG, 5, 3000, 1000, 1000),
-                           "more of a message that has not begun");
-    CU_ASSERT_PTR_NULL(arrive_from(8, CW_SEND_TAG, 5, 3000, 0, 1000));
-    CU_ASSERT_STRING_EQUAL(arrive_from(8, CW_SEND_TAG, 5, 4000, 1000, 2500),
-                           "ARRIVAL whose bytes do not add up");
-    cw_done_put(done, &(struct cw_done){.req = 1, .event = 1});
-    CU_ASSERT_PTR_NULL(arrivals_on_sent(&from_relay, done));
-    CU_ASSERT_PTR_NOT_NULL(arrivals_take(&from_relay)); /* there is no such send */
 }

@@ -4,7 +4,10 @@
                          of them. Its memory grows by GROWTH MiB at most until then.
      flood COUNT stuck   rank 1 wants one that rank 0 sends behind them, and waits for it
      flood COUNT polls   ... and looks for it again and again
-     flood COUNT both    rank 0 and rank 1 send each other as many, and receive afterwards */
+     flood COUNT both    rank 0 and rank 1 send each other as many, and receive afterwards
+     flood COUNT gathers SIZE...
+                         all send rank 0 as many of each SIZE, and then one that it waits for; its
+                         memory grows by GROWTH MiB at most. Then it receives them. */
 #include "check.h"
 
 #include <unistd.h>
@@ -92,6 +95,61 @@ static void both(void)
     receive(1 - check_rank);
 }
 
+/* Odd messages are synchronous ones, begun before and ended afterwards. */
+static void send_all(int size)
+{
+    MPI_Request *requests = must_alloc((size_t)count * sizeof(*requests));
+    unsigned char *all = must_alloc((size_t)count * (size_t)size);
+
+    for (int i = 0; i < count; i++) {
+        unsigned char *at = all + (size_t)i * (size_t)size;
+
+        fill(at, (size_t)size, (uint64_t)(check_rank + i));
+        (i & 1 ? MPI_Issend : MPI_Isend)(at, size, MPI_BYTE, 0, TAG_FLOOD, MPI_COMM_WORLD,
+                                         &requests[i]);
+    }
+    MPI_Send(buffer, 1, MPI_BYTE, 0, TAG_WANTED, MPI_COMM_WORLD);
+    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+    free(all);
+    free(requests);
+}
+
+/* Every third is found by a probe, and taken out. */
+static void receive_one(int from, int size, int i)
+{
+    MPI_Message message;
+    MPI_Status status;
+
+    check_item = i;
+    if (i % 3 > 0) {
+        MPI_Recv(buffer, size, MPI_BYTE, from, TAG_FLOOD, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+        int bytes;
+
+        MPI_Mprobe(from, MPI_ANY_TAG, MPI_COMM_WORLD, &message, &status);
+        MPI_Get_count(&status, MPI_BYTE, &bytes);
+        CHECK("bytes", size, bytes);
+        MPI_Mrecv(buffer, size, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    }
+    CHECK_BYTES("message", buffer, (size_t)size, (uint64_t)(from + i));
+}
+
+static void gathers(int size)
+{
+    long before = mebibytes();
+
+    if (check_rank > 0) {
+        send_all(size);
+        return;
+    }
+    for (int from = 1; from < check_size; from++)
+        wanted(from, 1);
+    CHECK("grows little", 1, mebibytes() - before <= GROWTH);
+    for (int i = 0; i < count; i++)
+        for (int from = check_size - 1; from > 0; from--)
+            receive_one(from, size, i);
+}
+
 int main(int argc, char **argv)
 {
     check_init(&argc, &argv);
@@ -101,6 +159,9 @@ int main(int argc, char **argv)
         waits();
     else if (argc > 2 && strcmp(argv[2], "both") == 0)
         both();
+    else if (argc > 3 && strcmp(argv[2], "gathers") == 0)
+        for (int i = 3; i < argc; i++)
+            gathers(atoi(argv[i]));
     else
         stuck(argc > 2 && strcmp(argv[2], "polls") == 0);
     return check_finish("flood");
