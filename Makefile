@@ -186,7 +186,7 @@ $(BUILD)/interleave-code/%.o: %.c
 	@echo '  CC    $@'
 	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -include tests/interleave/sizes.h $(HOOKED) -MMD -MP -c $< -o $@ || $(call hint,deps)
 $(BUILD)/interleave-code/common/%.o: HOOKED = -fsanitize=thread -Wno-tsan -O1 -fno-tree-fre
-$(BUILD)/interleave: $(patsubst %.c,$(BUILD)/interleave-code/%.o,common/channel.c tests/sim/coroutine.c $(wildcard tests/interleave/*.c))
+$(BUILD)/interleave: $(patsubst %.c,$(BUILD)/interleave-code/%.o,common/channel.c common/clock.c tests/sim/coroutine.c $(wildcard tests/interleave/*.c))
 	@echo '  LINK  $@'
 	@$(CC) $^ -o $@
 

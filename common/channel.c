@@ -112,7 +112,7 @@ void cw_channel_with_file(struct cw_channel *channel, uint64_t bytes)
 uint64_t cw_channel_provided(const struct cw_channel *channel)
 {
     return (uint64_t)channel->block_bytes *
-           atomic_load_explicit(&blocks_of(channel)->provided, memory_order_acquire);
+           atomic_load_explicit(&blocks_of(channel)->provided, memory_order_relaxed);
 }
 
 void cw_channel_provide(const struct cw_channel *channel, uint64_t bytes)
@@ -122,7 +122,7 @@ void cw_channel_provide(const struct cw_channel *channel, uint64_t bytes)
     uint32_t before = atomic_load_explicit(provided, memory_order_relaxed);
 
     while (before < blocks &&
-           !atomic_compare_exchange_weak_explicit(provided, &before, blocks, memory_order_release,
+           !atomic_compare_exchange_weak_explicit(provided, &before, blocks, memory_order_relaxed,
                                                   memory_order_relaxed))
         ;
 }
@@ -134,12 +134,12 @@ bool cw_channel_keeps(const struct cw_channel *channel)
 
 bool cw_channel_is_spent(const struct cw_channel *channel)
 {
-    return atomic_load_explicit(&blocks_of(channel)->spent, memory_order_acquire);
+    return atomic_load_explicit(&blocks_of(channel)->spent, memory_order_relaxed);
 }
 
 void cw_channel_set_spent(const struct cw_channel *channel)
 {
-    atomic_store_explicit(&blocks_of(channel)->spent, 1, memory_order_release);
+    atomic_store_explicit(&blocks_of(channel)->spent, 1, memory_order_relaxed);
 }
 
 static uint8_t *block_at(const struct cw_channel *channel, uint32_t number)
@@ -212,7 +212,7 @@ static bool take_new(const struct cw_channel *channel, enum place place, uint32_
     uint32_t used = atomic_load_explicit(&head->used[place], memory_order_relaxed);
 
     if (place == IN_FILE)
-        most = atomic_load_explicit(&head->provided, memory_order_acquire);
+        most = atomic_load_explicit(&head->provided, memory_order_relaxed);
     while (used < most && before + used < channel->blocks)
         if (atomic_compare_exchange_weak_explicit(&head->used[place], &used, used + 1,
                                                   memory_order_relaxed, memory_order_relaxed)) {
@@ -397,7 +397,7 @@ static void copy_head(struct cw_piece *to, const volatile struct cw_piece *from)
 /* --- writing -------------------------------------------------------------------------------------
  */
 
-/* For a successor, who looks from there on. */
+/* For a successor, who looks from there on: of a process that dies here the other note counts. */
 static void note_block(struct cw_stream *stream)
 {
     struct cw_stream_head *head = stream->head;
@@ -538,14 +538,10 @@ void cw_stream_put(struct cw_stream *stream, const struct cw_piece *piece, const
 /* --- reading -------------------------------------------------------------------------------------
  */
 
-static bool begin_const(const struct cw_stream *stream)
-{
-    return atomic_load_explicit(&stream->head->first, memory_order_acquire) != 0;
-}
-
 bool cw_stream_readable(const struct cw_stream *stream)
 {
-    return stream->block ? is_there(stream) : begin_const(stream);
+    return stream->block ? is_there(stream)
+                         : atomic_load_explicit(&stream->head->first, memory_order_relaxed) != 0;
 }
 
 static bool has_room_for(const struct cw_stream *stream, const struct cw_piece *piece)
@@ -615,8 +611,8 @@ void cw_stream_free(struct cw_stream *stream, uint64_t before)
         if (stream->broken)
             break;
         first = ((first >> 32) + 1) << 32 | next;
-        atomic_store_explicit(&stream->head->first, first, memory_order_release);
-        block_give(stream->channel, number);
+        atomic_store_explicit(&stream->head->first, first, memory_order_relaxed);
+        block_give(stream->channel, number); /* which is seen after that */
     }
 }
 

@@ -2,8 +2,9 @@
 # The long tests, each bounded: all of scalapack-mpi-test, every MPI program many times over, ranks
 # killed at random, alone and with relays, random faults of a grid, images of ranks with every engine, the fuzzers.
 #
-# Environment: TIME (seconds for each fuzzer, default 600), ROUNDS (of the MPI programs, default 5), KILLS
-# (at least so many ranks are killed, default 500), SEEDS (of simulated jobs, FROM:COUNT, default 1:100000)
+# Environment: TIME (seconds for each fuzzer, and at most for each program of build/interleave, default 600), ROUNDS
+# (of the MPI programs, default 5), KILLS (at least so many ranks are killed, default 500), SEEDS (of simulated jobs,
+# FROM:COUNT, default 1:100000)
 set -u
 cd "$(dirname "$0")/.." || exit 1
 TIME=${TIME:-600}
@@ -58,7 +59,7 @@ run tests/system/debian13.sh --all
 for variant in build build/address build/thread; do
   run "$variant/unit"
 done
-run build/interleave --slow
+run build/interleave --slow --seconds "$TIME" --seed "$RANDOM"
 for channel in '' --channel; do
   # shellcheck disable=SC2086 # an option, or none
   run build/address/sim --seeds 1:2000 $channel

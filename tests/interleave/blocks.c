@@ -142,8 +142,7 @@ static const struct program list[] = {
     {.name = "two give blocks back, and one takes one",
      .start = start_giving,
      .actors = {{take_one_block, false}, {give_one, false}, {give_another, false}},
-     .end = check_ends,
-     .slow = true},
+     .end = check_ends},
 };
 
 const struct programs block_programs = {.list = list,

@@ -1,4 +1,5 @@
 #include "tests/interleave/explore.h"
+#include "common/clock.h"
 #include "tests/sim/coroutine.h"
 
 #include <stdio.h>
@@ -46,6 +47,7 @@ static uint8_t taken[STEPS_MAX];
 static uint8_t offered[STEPS_MAX];
 static unsigned length; /* that are given */
 static unsigned depth;
+static uint64_t order; /* 0: each begins with the first option */
 
 static uint64_t *states; /* a set of hashes; 0: free */
 static size_t states_size;
@@ -364,7 +366,8 @@ static bool choose(unsigned options, unsigned *option)
         taken[length] = 0;
         offered[length++] = (uint8_t)options;
     }
-    *option = taken[depth++];
+    *option = (taken[depth] + (unsigned)(order * (depth + 1) >> 32)) % options;
+    depth++;
     return true;
 }
 
@@ -437,8 +440,10 @@ static uint8_t *copy_of(const void *from, size_t size)
     return memcpy(copy, from, size);
 }
 
-struct explored explore(const struct program *run, void *use, size_t size, struct state beside)
+struct explored explore(const struct program *run, void *use, size_t size, struct state beside,
+                        uint64_t seed, unsigned seconds)
 {
+    uint64_t end = cw_clock_ns() + seconds * 1000000000ull;
     uint8_t *memory_before, *state_before;
 
     program = run;
@@ -451,10 +456,12 @@ struct explored explore(const struct program *run, void *use, size_t size, struc
     state_before = copy_of(state.at, state.size);
     result = (struct explored){0};
     length = 0;
+    order = seed * 0x9e3779b97f4a7c15ull;
     new_set(STATES_FIRST);
-    do
+    do {
         run_schedule(memory_before, state_before);
-    while (!wrong && next_schedule());
+        result.stopped = seconds && cw_clock_ns() >= end;
+    } while (!wrong && next_schedule() && !result.stopped);
     result.wrong = wrong;
     if (wrong) {
         tells = true;

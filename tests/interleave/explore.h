@@ -37,12 +37,14 @@ struct explored {
     uint64_t schedules; /* run */
     uint64_t whole;     /* of these, to the end */
     uint64_t states;    /* that are not the same */
+    bool stopped;       /* after the time that it had: not all were run */
     const char *wrong;  /* NULL: all is well */
 };
 
-/* Runs them all; prints what happened in one that is wrong, if one is. */
+/* Runs them all, in an order that follows from `seed`, but for no more than so many seconds, if
+ * that is not 0; prints what happened in one that is wrong, if one is. */
 struct explored explore(const struct program *program, void *memory, size_t size,
-                        struct state state);
+                        struct state state, uint64_t seed, unsigned seconds);
 
 /* --- for programs ----------------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@ static struct {
     struct cw_stream reader;
     struct cw_stream second_reader;
     struct cw_stream image; /* of the reader, which goes on from there */
+    struct cw_stream decisions;
     unsigned taken;
     unsigned image_taken;
     unsigned second_taken;
@@ -33,6 +34,7 @@ static void start(unsigned log_blocks, struct cw_piece (*piece)(unsigned number)
     site_start(log_blocks);
     s.writer = s.reader = s.image = new_stream(log_blocks > 0);
     s.second = s.second_reader = cw_channel_stream(&site_channel, READER, READER, log_blocks > 0);
+    s.decisions = (struct cw_stream){.block = NULL};
     s.taken = s.image_taken = s.second_taken = 0;
     s.piece = piece;
     s.pieces = pieces;
@@ -328,9 +330,14 @@ static void check_blocks_with(uint32_t writer, uint32_t second, uint32_t decisio
     site_check_blocks(last, explore_deaths());
 }
 
+static uint32_t last_of(const struct cw_stream *stream)
+{
+    return stream->block ? stream->number : UINT32_MAX;
+}
+
 static void check_ends(void)
 {
-    check_blocks_with(s.writer.number, s.second.block ? s.second.number : UINT32_MAX, UINT32_MAX);
+    check_blocks_with(s.writer.number, last_of(&s.second), last_of(&s.decisions));
 }
 
 static void check_rest(void)
@@ -349,9 +356,16 @@ static void start_empty(void)
     start(0, small, 3);
 }
 
+/* And there are no blocks but those of this stream: what its reader gives back is taken next. */
 static void start_full(void)
 {
     start(0, one_in_a_block, 3);
+    s.decisions = cw_channel_decisions(&site_channel, READER);
+    for (unsigned i = 0; i < site_channel.blocks - CW_CHANNEL_AHEAD; i++) {
+        struct cw_piece piece = one_in_a_block(i);
+
+        explore_check(site_put(&s.decisions, &piece), "there is no block for what is put before");
+    }
     put_before(1);
     s.writer.sum.sents = 1;
 }
