@@ -203,8 +203,6 @@ void channel_welcome(struct channel *c, const struct cw_welcome *welcome)
                    "this rank cannot be started again: the channel memory of its host was lost, "
                    "and with it the "
                    "log of what its ranks did (--channel off keeps the logs at relays)");
-    c->told_before = welcome->acts;
-    c->missing = welcome->missing;
 }
 
 void channel_mark(struct channel *c, uint64_t polls)
@@ -362,18 +360,6 @@ void channel_note_send(struct channel *c, const struct cw_send *send)
                             .req = send->dst,
                             .more = send->kind},
          rest);
-}
-
-bool channel_tell(struct channel *c, uint64_t total, uint64_t *has)
-{
-    uint64_t number = ++c->told;
-
-    if (number > c->told_before)
-        return false;
-    *has = total;
-    if (number == c->told_before)
-        *has -= c->missing < total ? c->missing : total;
-    return true;
 }
 
 /* What is read there this rank has written, if no other one has. */

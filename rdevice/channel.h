@@ -28,18 +28,16 @@ struct channel {
     uint32_t *places;         /* ... and of each rank, its place, or CHANNEL_FAR */
     struct arrivals arrivals; /* what comes through the relay */
     uint64_t arrivals_polls;  /* the poll at which any of that was taken last */
-    uint64_t told; /* acts that the relay knows of: what goes through it, of all incarnations */
-    uint64_t told_before;     /* of those of earlier incarnations the relay has had so many ... */
-    uint64_t missing;         /* ... and of the last one, a message, all but so many bytes */
-    bool came_before;         /* a process of this rank has mapped this memory before */
-    bool *holds;              /* by sender: its next message is not taken, see mailbox_takes */
-    uint32_t held;            /* a sender of those, if there are any */
-    uint32_t held_looks;      /* at which all other ranks slept, while messages were held back */
-    uint64_t next_look_ns;    /* while they are */
-    _Atomic uint32_t *sleeps; /* in the memory: whether this rank does */
-    uint32_t waits_for;       /* the rank in whose stream there is no room; or CHANNEL_NOBODY */
-    struct cw_stream *in;     /* by sender */
-    struct cw_stream *out;    /* by receiver */
+    uint64_t told;    /* acts that the relay was told: what goes through it, of all incarnations */
+    bool came_before; /* a process of this rank has mapped this memory before */
+    bool *holds;      /* by sender: its next message is not taken, see mailbox_takes */
+    uint32_t held;    /* a sender of those, if there are any */
+    uint32_t held_looks;         /* at which all other ranks slept, while messages were held back */
+    uint64_t next_look_ns;       /* while they are */
+    _Atomic uint32_t *sleeps;    /* in the memory: whether this rank does */
+    uint32_t waits_for;          /* the rank in whose stream there is no room; or CHANNEL_NOBODY */
+    struct cw_stream *in;        /* by sender */
+    struct cw_stream *out;       /* by receiver */
     struct cw_stream_sum *found; /* by receiver: what earlier incarnations had put */
     struct cw_stream_sum *made;  /* likewise: what this one has made, put by whomever */
     struct cw_stream decisions;  /* read while the rank repeats, then written */
@@ -112,12 +110,9 @@ uint32_t channel_count_sent(struct channel *c, uint32_t rank, uint64_t total);
  * UINT64_MAX: none, and it was not begun. */
 uint64_t channel_begin(struct channel *c, uint32_t to, uint64_t total);
 
-/* WELCOME said what the relay has had from earlier incarnations. Ends the process where they were
- * there, and the memory is another one than theirs. */
+/* Ends the process where WELCOME speaks of earlier incarnations, and the memory is another one than
+ * theirs. */
 void channel_welcome(struct channel *c, const struct cw_welcome *welcome);
-/* Counts one more act that the relay is told, a message of `total` bytes or none: true when an
- * earlier incarnation has told it, with *has the bytes of it that the relay has. */
-bool channel_tell(struct channel *c, uint64_t total, uint64_t *has);
 /* One more that the relay is told of what has come of messages; false: none. What it follows from
  * is noted. */
 bool channel_next_news(struct channel *c, struct mailbox_news *news);

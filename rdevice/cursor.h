@@ -47,9 +47,10 @@ struct cursor {
     uint64_t readings_clock; /* poll clock of the readings that came last */
     uint64_t acts_made;      /* to be repeated */
     uint64_t acts_clock;     /* poll clock of the last of them */
-    uint64_t missing;        /* bytes of the last one, a message, that the relay lacks */
-    bool differs;            /* it was told that contents differ */
-    struct tally tally;      /* since the last send with the contents that it had */
+    uint64_t relay_acts; /* the same, but with channel memory those alone that the relay was told */
+    uint64_t missing;    /* bytes of the last of these, a message, that it lacks */
+    bool differs;        /* it was told that contents differ */
+    struct tally tally;  /* since the last send with the contents that it had */
 };
 
 /* Readings of the log have come; where they are, others may write. */
@@ -71,6 +72,7 @@ static inline void cursor_begin(struct cursor *c, uint32_t incarnation,
                          .logged = welcome->flags & CW_WELCOME_LOG,
                          .incarnation = incarnation,
                          .acts_made = welcome->acts,
+                         .relay_acts = welcome->acts,
                          .acts_clock = welcome->clock,
                          .missing = welcome->missing};
 }
@@ -84,10 +86,15 @@ bool cursor_act(struct exchange *x);
 /* It is to send a message: true when it was sent before, which is compared. */
 bool cursor_send(struct exchange *x, const struct cw_send *send);
 
-/* Bytes that the relay lacks of a message that was sent before: the last one of all. */
-static inline uint64_t cursor_lacks(const struct cursor *c)
+/* Whether the relay has had this act of an earlier incarnation, a message of `total` bytes or none;
+ * if so, *has of these. */
+static inline bool cursor_was_told(const struct cursor *c, uint64_t act, uint64_t total,
+                                   uint64_t *has)
 {
-    return c->acts == c->acts_made ? c->missing : 0;
+    uint64_t lacks = act == c->relay_acts ? c->missing : 0;
+
+    *has = lacks < total ? total - lacks : 0;
+    return act <= c->relay_acts;
 }
 
 /* While it is active: a call for progress at the poll clock of now. True: events happened then. */

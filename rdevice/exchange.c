@@ -338,7 +338,7 @@ void exchange_tell_news(struct exchange *x)
     uint64_t has;
 
     while (x->channel.on && channel_next_news(&x->channel, &news))
-        if (!channel_tell(&x->channel, 0, &has))
+        if (!cursor_was_told(&x->cursor, ++x->channel.told, 0, &has))
             tell(x, &news);
 }
 

@@ -294,12 +294,9 @@ static void note_send(struct exchange *x, const struct cw_send *send)
 /* Whether the relay has heard of it; what it has of it is in x->skip. */
 static bool is_told(struct exchange *x, const struct cw_send *send, bool made)
 {
-    uint64_t lacks = cursor_lacks(&x->cursor);
+    uint64_t act = x->channel.on ? ++x->channel.told : x->cursor.acts;
 
-    if (x->channel.on)
-        return channel_tell(&x->channel, send->total, &x->skip);
-    x->skip = lacks < send->total ? send->total - lacks : 0;
-    return made;
+    return cursor_was_told(&x->cursor, act, send->total, &x->skip) && (made || x->channel.on);
 }
 
 void operation_send(struct exchange *x, const struct operation_target *to, uint64_t total,
