@@ -404,6 +404,12 @@ static const char *against_channel(const struct run_options *o)
     return first_of(o, against);
 }
 
+/* Its ranks get their places later. */
+static bool on_hosts(const struct run_options *o)
+{
+    return o->hosts.list.count || o->grid;
+}
+
 /* Who chooses relays, or how ranks reach them, wants to see them at work. The memory is mapped
  * whole, however little of it is used: where that is limited, the relay does with less. */
 static bool channel_suits(const struct run_options *o)
@@ -416,16 +422,18 @@ static bool channel_suits(const struct run_options *o)
     for (i = 0; i < sizeof(limits) / sizeof(*limits) && limit.rlim_cur == RLIM_INFINITY; i++)
         getrlimit(limits[i], &limit);
     return limit.rlim_cur == RLIM_INFINITY && !against_channel(o) && !first_of(o, chosen) &&
-           !o->hosts.list.count && !o->grid && o->ranks <= CW_CHANNEL_RANKS_MAX;
+           (on_hosts(o) || o->ranks <= CW_CHANNEL_RANKS_MAX);
 }
 
 static int check_channel(struct run_options *o, struct cw_err *err)
 {
     const char *name = against_channel(o);
 
-    if (o->channel == CHANNEL_AUTO)
-        o->channel = channel_suits(o) ? CHANNEL_ON : CHANNEL_OFF;
-    if (o->channel == CHANNEL_OFF)
+    if (o->channel == CHANNEL_AUTO && !channel_suits(o))
+        o->channel = CHANNEL_OFF;
+    if (o->channel == CHANNEL_AUTO && !on_hosts(o))
+        o->channel = CHANNEL_ON;
+    if (o->channel != CHANNEL_ON)
         return CW_OK;
     if (name)
         return cw_err_set(
@@ -433,11 +441,11 @@ static int check_channel(struct run_options *o, struct cw_err *err)
             "--channel on: for ranks whose log is in the memory of their host, and lost with it; "
             "not with --%s",
             name);
-    if (o->ranks > CW_CHANNEL_RANKS_MAX && !o->hosts.list.count && !o->grid)
+    if (o->ranks > CW_CHANNEL_RANKS_MAX && !on_hosts(o))
         return cw_err_set(err, CW_EINVAL, "--channel on: for at most %u ranks of a host",
                           CW_CHANNEL_RANKS_MAX);
     /* what is left to the relay is little, and costs nothing in a file */
-    if (!given(o, "log-safety") && !o->no_log && o->resume_ms && !o->hosts.list.count && !o->grid)
+    if (!given(o, "log-safety") && !o->no_log && o->resume_ms && !on_hosts(o))
         o->relay_settings.log_safety = RELAY_LOG_IN_FILE;
     return CW_OK;
 }

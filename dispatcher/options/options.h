@@ -66,7 +66,8 @@ struct run_options {
     uint64_t kill_after_ns;
     uint64_t spin_ns;               /* UINT64_MAX: chosen from ranks and cores */
     bool no_log;                    /* a crash ends the job */
-    enum channel_use channel;       /* not CHANNEL_AUTO, once all options are known */
+    enum channel_use channel;       /* CHANNEL_AUTO, once all options are known: on hosts, where
+                                       these allow it */
     bool trust_files;               /* files that ranks share do not hinder a restart */
     uint32_t log_lost_ends;         /* the job ends when a rank can no longer be restarted */
     enum contents_checked contents; /* what of messages is compared */

@@ -301,7 +301,7 @@ static const struct remote_events remote_events = {on_started, on_start_failed, 
 static bool is_killed(const struct driver *d, const struct job_order *order)
 {
     return order->remains == JOB_REMAINS_KILL ||
-           (order->remains == JOB_REMAINS_LEAVE && d->parts.options->channel == CHANNEL_ON);
+           (order->remains == JOB_REMAINS_LEAVE && d->parts.layout.channel);
 }
 
 static void detach(struct driver *d, const struct job_order *order)

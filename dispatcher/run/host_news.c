@@ -64,7 +64,7 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
         log_notice(&n->parts->log, "%s; it is lost", err->text);
     log_host(&n->parts->log, now_of(n), "host_lost", name_of(n, host), err->text);
     snprintf(text, sizeof(text), "was on host %s, which is lost", name_of(n, host));
-    if (n->parts->options->channel == CHANNEL_ON)
+    if (n->parts->layout.channel)
         lose_memory(n, host);
     tell(n, LIFE_DEAD, host, text);
 }

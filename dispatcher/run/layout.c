@@ -1,4 +1,5 @@
 #include "dispatcher/run/layout.h"
+#include "common/channel.h"
 #include "dispatcher/job/homes.h"
 
 #include <stdlib.h>
@@ -72,6 +73,64 @@ static void take_given(struct layout *l, const struct run_options *o)
     l->server_key_file = o->images.key_file;
 }
 
+/* --- channel memory on hosts, where nobody has said whether there is to be some ---
+ */
+
+/* Ranks that are started on a host first, and how many more could be on all of its site, or of
+ * those of the job, while it is lost. */
+struct host_load {
+    uint64_t ranks;
+    uint64_t elsewhere;
+};
+
+static struct host_load load_of(const struct layout *l, const struct host_list *hosts, uint32_t of)
+{
+    const struct placement *p = &l->placement;
+    struct host_load load = {0};
+
+    for (uint32_t slot = 0; slot < p->slots; slot++)
+        if (p->slot_host[slot] != of &&
+            hosts->host[p->slot_host[slot]].site == hosts->host[of].site)
+            load.elsewhere += p->slot_ranks_max[slot];
+    for (uint32_t rank = 0; rank < p->ranks; rank++) {
+        uint32_t host = p->slot_host[p->rank_slot[rank]];
+
+        load.ranks += host == of;
+        load.elsewhere -= host != of && hosts->host[host].site == hosts->host[of].site;
+    }
+    return load;
+}
+
+/* Some ranks are together, and none too many. The logs are lost with a host: at a site of a grid,
+ * whose relay is none of its hosts', ranks can go on on others where these have room for them. */
+static bool channel_pays(const struct layout *l, const struct run_options *o)
+{
+    bool any = false;
+
+    for (uint32_t host = 0; host < o->hosts.list.count; host++) {
+        struct host_load load = load_of(l, &o->hosts.list, host);
+
+        if (load.ranks > CW_CHANNEL_RANKS_MAX ||
+            (o->grid && load.ranks > 0 && load.elsewhere >= load.ranks))
+            return false;
+        any |= load.ranks > 1;
+    }
+    return any;
+}
+
+static int take_places(struct layout *l, const struct run_options *o, struct cw_err *err)
+{
+    if (l->relays == 1)
+        return CW_OK;
+    l->homes = malloc(o->ranks);
+    if (!l->homes)
+        return no_memory(err);
+    if (o->grid)
+        return take_grid(l, o, err);
+    return l->at_hosts ? take_hosts(l, o, err)
+                       : homes_fill(l->homes, o->ranks, o->relays, o->relay_map, err);
+}
+
 int layout_make(struct layout *l, const struct run_options *o, const uint32_t *cores,
                 struct cw_err *err)
 {
@@ -83,15 +142,10 @@ int layout_make(struct layout *l, const struct run_options *o, const uint32_t *c
     if (o->hosts.list.count &&
         placement_make(&l->placement, &o->hosts.list, o->ranks, &placing, err) < 0)
         return err->code;
-    if (l->relays == 1)
-        return CW_OK;
-    l->homes = malloc(o->ranks);
-    if (!l->homes)
-        return no_memory(err);
-    if (o->grid)
-        return take_grid(l, o, err);
-    return l->at_hosts ? take_hosts(l, o, err)
-                       : homes_fill(l->homes, o->ranks, o->relays, o->relay_map, err);
+    if (take_places(l, o, err) < 0)
+        return err->code;
+    l->channel = o->channel == CHANNEL_ON || (o->channel == CHANNEL_AUTO && channel_pays(l, o));
+    return CW_OK;
 }
 
 void layout_free(struct layout *l)

@@ -16,6 +16,7 @@ struct layout {
     const char *relay_address[CW_RELAYS_MAX];
     const char *key_file;
     const char **links; /* as of struct relays_config; owned */
+    bool channel;       /* ranks of a host exchange messages through channel memory */
     bool images;        /* are taken */
     const char *server_address[CKPT_SERVERS_MAX];
     uint32_t servers; /* 0: the job has one of its own */

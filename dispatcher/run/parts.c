@@ -86,10 +86,9 @@ int parts_open_relays(struct parts *p, const struct parts_events *events, struct
                                    .key_file = l->key_file,
                                    .returns = o->relay_settings.log_safety != RELAY_LOG_IN_MEMORY,
                                    .homes = l->homes,
-                                   .hello_flags =
-                                       (o->no_log ? 0u : CW_HELLO_LOG) |
-                                       (o->channel == CHANNEL_ON ? CW_HELLO_CHANNEL : 0u) |
-                                       (l->images ? CW_HELLO_IMAGES : 0u),
+                                   .hello_flags = (o->no_log ? 0u : CW_HELLO_LOG) |
+                                                  (l->channel ? CW_HELLO_CHANNEL : 0u) |
+                                                  (l->images ? CW_HELLO_IMAGES : 0u),
                                    .resume_ms = o->resume_ms,
                                    .own = events->own_relays,
                                    .own_ctx = events->units_ctx,

@@ -100,7 +100,7 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     if (unrestartable_shares_files(s->unrestartable, order->process.rank))
         setup.flags |= CW_SETUP_SHARES_FILES;
     setup.flags |= contents_flags[parts->options->contents];
-    if (parts->options->channel == CHANNEL_ON)
+    if (parts->layout.channel)
         set_channel(&setup, parts);
     if (parts->options->contents_end)
         setup.flags |= CW_SETUP_CONTENTS_END;

@@ -44,7 +44,7 @@ all_wait() {
 gathers() {
   printf '#!/bin/sh\nshift\nexec "$@"\n' >"$work/launcher"
   chmod +x "$work/launcher"
-  run "${causeway[@]}" run --channel on --host a:1,b:2 --launcher "$work/launcher" --memory-max 64M --log-memory 32M \
+  run "${causeway[@]}" run --host a:1,b:2 --launcher "$work/launcher" --memory-max 64M --log-memory 32M \
     -n 3 "${@:3}" "$programs/flood" "$1" gathers "$2"
   expect_code 0
   expect_out 'ok flood'

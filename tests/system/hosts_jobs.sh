@@ -84,7 +84,7 @@ restarted() {
 # Ranks of a host share channel memory, and reach the others through the relays. One that crashes goes on from its
 # image, or from its beginning.
 with_channel() {
-  on_hosts "$three" --channel on "$@" -n 6 "$root/build/programs/storm"
+  on_hosts "$three" "$@" -n 6 "$root/build/programs/storm"
   expect_code 0
   expect_out 'ok storm'
   [[ $(event rank_down) = 2 ]] || wrong "there are $(event rank_down) events rank_down"
@@ -457,18 +457,18 @@ hosts_start "three hosts"
 
 t "a solver, a relay on each host" solved
 t "a solver, one relay" solved --relay-at cluster
+t "a solver, without channel memory" solved --channel off
 t "by slot" placed 1122 -n 4
 t "by node" placed 1231 -n 4 --map-by node
 t "by cores" placed_by_cores
 t "input, output, exit codes" streams
 t "umask" with_umask
 t "what ssh is configured to do at a login by hand" login_by_hand
-t "ranks that crash, a relay on each host" restarted
+t "ranks that crash, a relay on each host" restarted --channel off
 t "ranks that crash, one relay" restarted --relay-at cluster
-t "ranks that crash, with channel memory" restarted --channel on
+t "ranks that crash, with channel memory" restarted
 t "ranks with channel memory that crash at their beginning" with_channel --no-ckpt --fault kill:1@event:40 --fault kill:4@event:90
-t "ranks with channel memory, on three hosts" solved --channel on
-t "a host with channel memory is lost" lost_for_good node1:4,node2:2 --channel on --map-by node
+t "a host with channel memory is lost" lost_for_good node1:4,node2:2 --map-by node
 t "what nodes say comes late" slow_node
 t "a checkpoint server on a host without ranks" server_on_a_host node3
 t "... which is lost" server_lost

@@ -215,7 +215,8 @@ TEST(channel_memory)
                                           "--relay unix:/r",
                                           "--relays 2",
                                           "--relays 2 --relay-map 0",
-                                          "--host a,b",
+                                          "--host a,b --spares 1",
+                                          "--host a,b --relay-at cluster",
                                           "--log-dir /tmp",
                                           "--job-dir /tmp/no",
                                           "-n 129",
@@ -229,6 +230,7 @@ TEST(channel_memory)
     for (int i = 0; without[i]; i++)
         channel(without[i], CHANNEL_OFF);
     channel("--log-safety file", CHANNEL_ON);
+    channel("--host a,b -n 200", CHANNEL_AUTO);
     bad("run --channel on --log-dir /tmp a", "--channel on");
     bad("run --channel maybe a", "--channel");
 }
@@ -423,6 +425,29 @@ TEST(no_hosts)
     CU_ASSERT_EQUAL(o.hosts.relay_at, RELAY_AT_HOST);
     CU_ASSERT_EQUAL(o.relays, 1);
     run_options_free(&o);
+}
+
+/* Whether its ranks have channel memory, once they have their places. */
+static void has_channel(const char *line, bool expected)
+{
+    good(line);
+    CU_ASSERT_EQUAL(lay_out("1111"), CW_OK);
+    CU_ASSERT_EQUAL(layout.channel, expected);
+    run_options_free(&o);
+}
+
+/* Where some are together, and none too many. */
+TEST(channel_memory_on_hosts)
+{
+    has_channel("run -n 4 p", true);
+    has_channel("run --host a:2,b:9 -n 2 p", true);
+    has_channel("run --host a:1,b:2 -n 3 p", true);
+    has_channel("run --host a,b -n 2 p", false);
+    has_channel("run --host a:9,b:9 --map-by node -n 2 p", false);
+    has_channel("run --host a:128,b:128 -n 256 p", true);
+    has_channel("run --host a:129,b:2 -n 131 p", false);
+    has_channel("run --host a:129,b:2 --channel on -n 131 p", true); /* and an error */
+    has_channel("run --host a:2,b:2 --channel off -n 4 p", false);
 }
 
 TEST(hosts_and_their_ranks)
@@ -625,6 +650,21 @@ static void one_relay(const char *rest, bool has_images)
     run_options_free(&o);
 }
 
+/* What is lost with a host is where it may be only if no other one could take its ranks. */
+static void channel_memory_on_a_grid(const char *rest, bool expected)
+{
+    static const char grid[] =
+        GRID "{ name = \"a\"; gateway = \"g\"; hosts = ( { name = \"n\"; "
+             "slots = 2; }, { name = \"m\"; slots = 2; } ); "
+             "relay = { host = \"n\"; port = 7000; }; }, " GRID_SITE("b", "") ");";
+
+    good(with_file("-f", grid, rest));
+    unlink(hosts_path);
+    CU_ASSERT_EQUAL(lay_out(""), CW_OK);
+    CU_ASSERT_EQUAL(layout.channel, expected);
+    run_options_free(&o);
+}
+
 static void relays_of_a_grid(void)
 {
     good(with_file("-f", two_sites, "-n 2 p"));
@@ -633,6 +673,10 @@ static void relays_of_a_grid(void)
     CU_ASSERT_EQUAL(layout.relays, 2);
     CU_ASSERT_EQUAL(memcmp(layout.homes, (uint8_t[]){0, 1}, 2), 0);
     run_options_free(&o);
+    channel_memory_on_a_grid("-n 4 p", true);
+    channel_memory_on_a_grid("-n 3 p", true);
+    channel_memory_on_a_grid("-n 2 p", false); /* those of either host go to the other one */
+    channel_memory_on_a_grid("--channel on -n 2 p", true);
     one_relay("--relay-at a -n 2 p", true);
     one_relay("--relay-at host -n 2 p", false); /* a site's name */
     bad_file("--relay-at cluster -f", two_sites, "-n 2 p",
