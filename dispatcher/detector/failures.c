@@ -59,13 +59,12 @@ static void or_shifted_down(struct set *to, const struct set *from, uint32_t wor
     }
 }
 
-/* Adds those that are `by` further round than those of the other set. */
+/* Adds those that are `by` further round than those of the other set, and some that are not in the
+ * group. */
 static void or_turned(struct set *to, const struct set *from, const struct graph *g, uint32_t by)
 {
     or_shifted(to, from, g->words, by);
     or_shifted_down(to, from, g->words, g->n - by);
-    if (g->n % 64)
-        to->words[g->words - 1] &= (1ull << g->n % 64) - 1;
 }
 
 static struct set all_of(const struct graph *g)
@@ -80,7 +79,7 @@ static struct set all_of(const struct graph *g)
 /* --- the two ways to fail --- */
 
 /* Whether one that lives has only sources that have failed. */
-static bool is_deaf(const struct graph *g, const struct set *live, const struct set *all)
+static bool is_deaf(const struct graph *g, const struct set *live)
 {
     struct set hear = {{0}};
     bool some = false;
@@ -88,7 +87,7 @@ static bool is_deaf(const struct graph *g, const struct set *live, const struct 
     for (uint32_t i = 0; i < g->count; i++)
         or_turned(&hear, live, g, g->distances[i]);
     for (uint32_t i = 0; i < g->words; i++) {
-        if (live->words[i] & ~hear.words[i] & all->words[i])
+        if (live->words[i] & ~hear.words[i])
             return true;
         some |= live->words[i] != 0;
     }
@@ -131,14 +130,13 @@ static bool is_parted(const struct graph *g, const struct set *live)
 static struct failures count_all(const struct graph *g, double f)
 {
     struct failures result = {.exact = true, .trials = 1ull << g->n};
-    struct set all = all_of(g);
 
     for (uint64_t mask = 0; mask < result.trials; mask++) {
         struct set live = {{mask}};
         int lives = __builtin_popcountll(mask);
         double p = pow(1 - f, lives) * pow(f, (double)g->n - lives);
 
-        if (is_deaf(g, &live, &all))
+        if (is_deaf(g, &live))
             result.deaf += p;
         if (is_parted(g, &live))
             result.parted += p;
@@ -171,7 +169,7 @@ static struct failures count_some(const struct graph *g, double f, uint64_t tria
     for (uint64_t i = 0; i < trials; i++) {
         struct set live = draw_live(g, f, &all, &random);
 
-        deaf += is_deaf(g, &live, &all);
+        deaf += is_deaf(g, &live);
         parted += is_parted(g, &live);
     }
     result.deaf = (double)deaf / (double)trials;

@@ -207,18 +207,30 @@ static uint32_t round_of(const struct gossip *g)
     return (g->heartbeat - 1) % g->routing->cycle(g->n);
 }
 
-/* [FM] 4: "sends them a gossip message consisting in its table with its heartbeat incremented."
- * Rounds in which it was away are counted, for it is to be in step with the others. */
-static void tick(struct gossip *g, uint64_t now_ns)
+static void count_on(struct gossip *g, uint64_t rounds)
 {
-    uint64_t rounds = 1 + (now_ns - g->tick_ns) / g->gossip_ns;
     uint64_t heartbeat = g->heartbeat + rounds;
-    struct lane *lane = NULL;
-    uint32_t round, to;
 
     g->tick_ns += rounds * g->gossip_ns;
     g->heartbeat =
         heartbeat < DETECTOR_HEARTBEAT_MAX ? (uint32_t)heartbeat : DETECTOR_HEARTBEAT_MAX;
+}
+
+/* Rounds in which it was away count, for it is to be in step with the others: before it hears of
+ * their heartbeats, which would count the same rounds again. */
+static void count_missed(struct gossip *g, uint64_t now_ns)
+{
+    if (now_ns >= g->tick_ns)
+        count_on(g, (now_ns - g->tick_ns) / g->gossip_ns);
+}
+
+/* [FM] 4: "sends them a gossip message consisting in its table with its heartbeat incremented." */
+static void tick(struct gossip *g)
+{
+    struct lane *lane = NULL;
+    uint32_t round, to;
+
+    count_on(g, 1);
     round = round_of(g);
     to = g->routing->target(g->self, g->n, round + 1, routing_draw(&g->random));
     if (g->sent)
@@ -274,7 +286,8 @@ void gossip_advance(struct gossip *g, uint64_t now_ns)
     judge_the_asked(g, now_ns);
     if (now_ns < g->tick_ns)
         return;
-    tick(g, now_ns);
+    count_missed(g, now_ns);
+    tick(g);
     ask_the_silent(g, now_ns);
 }
 
@@ -311,7 +324,6 @@ static const uint8_t *apply(struct lane *lane, const struct table_message *m, ui
         cw_get_copy(&entries, lane->codes + 1, n - 1);
         lane->there = true;
     } else if (!lane->there || (uint16_t)(lane->number + 1) != m->number) {
-        lane->there = false;
         return NULL;
     }
     lane->number = m->number;
@@ -374,6 +386,7 @@ int gossip_receive(struct gossip *g, uint32_t from, const void *bytes, size_t si
         return cw_err_set(err, CW_EPROTO, "there is no process %u", from);
     if (table_message_read(&m, bytes, size, g->n, err) < 0)
         return cw_err_wrap(err, "process %u", from);
+    count_missed(g, now_ns);
     switch (m.kind) {
     case TABLE_WHOLE:
     case TABLE_DIFFERENCE:

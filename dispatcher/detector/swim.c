@@ -20,7 +20,7 @@ struct member {
     uint16_t incarnation;
     uint8_t state;
     uint8_t to_send; /* how often what is known of it is still to be sent on */
-    bool heard;      /* from it, or of it: it has started */
+    bool heard;      /* it has started */
     uint8_t accusers;
     uint16_t accuser[CONFIRMATIONS + 1];
 };
@@ -89,7 +89,7 @@ struct swim *swim_new(const struct detector_config *c, const struct detector_out
     s->n = c->n;
     s->health_max = c->health_max;
     s->period_ns = c->gossip_ns;
-    s->answer_ns = c->ping_ns + c->hangup_ns;
+    s->answer_ns = c->ping_ns;
     s->next_ns = now_ns + c->gossip_ns;
     s->random = c->seed;
     s->spread = SPREAD_FACTOR * (uint32_t)ceil(log10(c->n + 1));
@@ -193,7 +193,6 @@ static void take_update(struct swim *s, const struct swim_update *u, uint64_t no
     uint32_t rank = rank_of(u->incarnation, u->state);
     uint32_t known = rank_of(m->incarnation, m->state);
 
-    m->heard = true;
     if (u->member == s->self) {
         if (u->state != SWIM_ALIVE)
             refute(s, u->incarnation);

@@ -240,11 +240,37 @@ TEST(one_that_was_stopped_suspects_nobody_before_it_has_heard_a_whole_cycle)
     pass(3000);
     story[0] = '\0';
     detector_advance(detector, 1000000);
-    expect("table 1 (1001)"); /* it is in step again */
+    expect("table 1 (1001)");                          /* it is in step again */
+    get_table(3, 0, 2, 4, (int[]){-1, 1, 1}, 1000100); /* which was on its way since 3500 */
     pass(1004000);
     expect("table 2 (1002); table 1 (1003); table 2 (1004); table 1 (1005)");
     pass(1005000); /* as after any T_cleanup without news */
     expect("table 2 (1006); ping 1; ping 2; ping 3");
+}
+
+/* The others' heartbeats count the same rounds. */
+TEST(one_that_was_stopped_counts_what_it_missed_once)
+{
+    begin(DETECTOR_BRR, 0, 4, 0);
+    pass(3000);
+    story[0] = '\0';
+    get_table(3, 0, 1, 1000, (int[]){-1, 0, 0}, 1000000);
+    detector_advance(detector, 1000000);
+    expect("table 1 (1001)");
+}
+
+TEST(one_that_was_stopped_remembers_who_has_failed)
+{
+    begin(DETECTOR_BRR, 0, 2, 0);
+    get_table(1, 0, 1, 1, (int[]){-1}, 500);
+    pass(3000 + PING);
+    CU_ASSERT_PTR_NOT_NULL(strstr(story, "FAILED 1"));
+    story[0] = '\0';
+    detector_advance(detector, 900000);
+    pass(903000);
+    expect("table 1 (901); table 1 (902); table 1 (903); table 1 (904)");
+    get_table(1, 0, 2, 904, (int[]){-1}, 903100);
+    expect("BACK 1");
 }
 
 /* Also when a message comes first, and where a ping was on its way. */
@@ -273,6 +299,8 @@ TEST(an_answer_counts_though_the_heartbeat_has_not_risen)
     get_short(1, TABLE_PONG, 1, 3500);
     pass(3000 + PING);
     expect("");
+    pass(6000); /* T_cleanup later it is asked again */
+    expect("table 1 (5); table 1 (6); table 1 (7); ping 1");
 }
 
 /* The kind of the table that was sent last. */
@@ -382,4 +410,8 @@ TEST(malformed_messages_are_refused)
     }
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         CU_ASSERT_EQUAL(get(3, bad[i], 10, 100), CW_EPROTO);
+    forget();
+    begin(DETECTOR_BRR, 0, 3, 0); /* the cycle has two rounds; 4 further is 1 further */
+    CU_ASSERT_EQUAL(get(2, (uint8_t[]){TABLE_WHOLE, 2, 1, 0, 9, 0, 0, 0, 1, 1}, 10, 100),
+                    CW_EPROTO);
 }

@@ -51,6 +51,8 @@ TEST(bounds_hold_what_is_counted)
 {
     double bounds[2];
 
+    failures_bounds(ROUTING_BRR, 4, F, bounds); /* no three of four can be deaf at once */
+    CU_ASSERT_DOUBLE_EQUAL(bounds[0], deaf(ROUTING_BRR, 4, F), 1e-12);
     for (enum routing_kind kind = ROUTING_BRR; kind <= ROUTING_DBRR; kind++)
         for (uint32_t n = 4; n <= 13; n++) {
             double p = deaf(kind, n, F);

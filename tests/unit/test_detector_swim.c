@@ -53,12 +53,13 @@ static void forget(void)
     story[0] = '\0';
 }
 
-static void begin(uint32_t processes, uint32_t health_max)
+static void begin_hanging(uint32_t processes, uint32_t health_max, uint64_t hangup_ns)
 {
     struct detector_config config = {.kind = DETECTOR_SWIM,
                                      .n = processes,
                                      .gossip_ns = T,
                                      .ping_ns = ANSWER,
+                                     .hangup_ns = hangup_ns,
                                      .heartbeat = 1,
                                      .health_max = health_max};
     struct detector_out out = {.send = on_send, .verdict = on_verdict};
@@ -66,6 +67,11 @@ static void begin(uint32_t processes, uint32_t health_max)
     n = processes;
     detector = detector_new(&config, &out, 0);
     CU_ASSERT_PTR_NOT_NULL_FATAL(detector);
+}
+
+static void begin(uint32_t processes, uint32_t health_max)
+{
+    begin_hanging(processes, health_max, 0);
 }
 
 static void pass(uint64_t until_ns)
@@ -205,6 +211,12 @@ TEST(one_that_is_suspected_refutes_that)
     u = told(0);
     CU_ASSERT_PTR_NOT_NULL_FATAL(u);
     CU_ASSERT_TRUE(u->state == SWIM_ALIVE && u->incarnation == 5);
+    forget();
+    begin(4, 8);
+    get_update(2, 0, SWIM_ALIVE, 5, 3, 100);            /* what it said itself */
+    get_update(2, 0, SWIM_SUSPECT, UINT16_MAX, 3, 100); /* there is none higher */
+    get(1, SWIM_PROBE, 8, 500);
+    CU_ASSERT_PTR_NULL(told(0));
 }
 
 TEST(refuted_suspicion_is_no_failure)
@@ -333,6 +345,29 @@ TEST(one_that_hears_nothing_takes_its_time)
         CU_ASSERT_EQUAL(patience_ns(), ANSWER);
 }
 
+TEST(one_that_is_suspected_or_unhealthy_recovers)
+{
+    begin(8, 8);
+    hear_all(10);
+    get_update(2, 0, SWIM_SUSPECT, 0, 3, 100);
+    CU_ASSERT_EQUAL(patience_ns(), 2 * ANSWER); /* it had to refute that */
+    get(1, SWIM_ACK, last.seq, detector_due_ns(detector) - 1);
+    CU_ASSERT_EQUAL(patience_ns(), ANSWER);
+}
+
+TEST(the_dead_are_no_helpers)
+{
+    begin(5, 0);
+    hear_all(10);
+    get_update(2, 1, SWIM_DEAD, 0, 3, 100);
+    get_update(2, 2, SWIM_DEAD, 0, 3, 100);
+    for (uint32_t i = 0; i < 4; i++) {
+        patience_ns();
+        CU_ASSERT_TRUE(last_to > 2);
+        CU_ASSERT_PTR_NULL(strstr(story, "request; request; request"));
+    }
+}
+
 TEST(helpers_that_say_no_leave_it_healthy)
 {
     begin(8, 8);
@@ -360,6 +395,17 @@ TEST(one_that_is_suspected_hears_it_first)
     CU_ASSERT_TRUE(u->state == SWIM_SUSPECT && u->accuser == 3);
 }
 
+TEST(one_that_was_declared_dead_hears_it)
+{
+    begin(8, 0);
+    get_update(2, 5, SWIM_DEAD, 0, 3, 100);
+    for (uint32_t i = 0; i < 60; i++)
+        get(1, SWIM_PROBE, 7, 200);
+    get(5, SWIM_PROBE, 7, 300);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(told(5));
+    CU_ASSERT_EQUAL(told(5)->state, SWIM_DEAD);
+}
+
 TEST(a_helper_passes_the_answer_on_or_says_no)
 {
     struct swim_message request = {.kind = SWIM_REQUEST, .seq = 70, .target = 3};
@@ -371,6 +417,8 @@ TEST(a_helper_passes_the_answer_on_or_says_no)
     get(3, SWIM_ACK, last.seq, 200);
     expect("ack");
     CU_ASSERT_TRUE(last_to == 2 && last.seq == 70);
+    get(3, SWIM_ACK, 1, 210); /* the same again */
+    expect("");
     pass(999);
     expect("");
     request.seq = 71;
@@ -382,6 +430,12 @@ TEST(a_helper_passes_the_answer_on_or_says_no)
     CU_ASSERT_EQUAL(try_get(2, &request, 100), CW_EPROTO);
     request.target = 2;
     CU_ASSERT_EQUAL(try_get(2, &request, 100), CW_EPROTO);
+    forget();
+    begin(8, 0); /* without local health nobody wants a no */
+    request.target = 3;
+    CU_ASSERT_EQUAL(try_get(2, &request, 100), CW_OK);
+    pass(999);
+    expect("probe");
 }
 
 TEST(one_that_was_never_heard_has_not_started)
@@ -407,6 +461,22 @@ TEST(one_that_was_stopped_accuses_nobody)
     pass(904999);
     CU_ASSERT_PTR_NULL(strstr(story, "FAILED"));
     pass(905000);
+    CU_ASSERT_PTR_NOT_NULL(strstr(story, "FAILED"));
+    forget();
+    begin(8, 0);
+    hear_all(10);
+    pass(1000); /* its probe is on the way */
+    detector_advance(detector, 900000);
+    CU_ASSERT_TRUE(last.kind == SWIM_PROBE && last.count == 0);
+}
+
+TEST(hangups_of_the_network_are_added_to_suspicion)
+{
+    begin_hanging(2, 0, 2500);
+    hear_all(10);
+    pass(9499);
+    CU_ASSERT_PTR_NULL(strstr(story, "FAILED"));
+    pass(9500);
     CU_ASSERT_PTR_NOT_NULL(strstr(story, "FAILED"));
 }
 

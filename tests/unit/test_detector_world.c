@@ -172,6 +172,52 @@ TEST(large_groups_know_exactly_who_failed)
         }
 }
 
+/* Where messages are lost, differences cannot be read; tables come whole then. */
+TEST(lost_messages_cost_bytes_and_no_verdicts)
+{
+    struct world_watch watch;
+    uint64_t bytes[2];
+    struct group g;
+
+    for (uint32_t lossy = 0; lossy < 2; lossy++) {
+        struct world_config config = config_of(DETECTOR_DBRR, 40, 5);
+        struct world *w;
+
+        begin(&g, 40);
+        watch = (struct world_watch){.ctx = &g, .verdict = on_verdict};
+        config.loss_millionths = lossy * 50000;
+        w = world_new(&config, &watch);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+        g.crash_ns[3] = 60 * S;
+        world_crash(w, 3, 60 * S);
+        CU_ASSERT_TRUE(world_run(w, 100 * S));
+        CU_ASSERT_EQUAL(g.wrong, 0);
+        CU_ASSERT_TRUE(is_known(&g, 2 * bound_ns(DETECTOR_DBRR, 40)));
+        bytes[lossy] = world_counts(w).bytes;
+        world_free(w);
+        end(&g);
+    }
+    CU_ASSERT_TRUE(bytes[1] > bytes[0] + bytes[0] / 10);
+}
+
+/* By 1%, far more than real ones: after six minutes the slowest would be 14 rounds behind the
+ * fastest, more than T_cleanup, if it did not catch up. */
+TEST(clocks_that_go_wrong_stay_in_step)
+{
+    for (enum detector_kind kind = DETECTOR_RR; kind <= DETECTOR_DBRR; kind++) {
+        struct world_config config = config_of(kind, 30, 3);
+        struct group g;
+
+        config.drift_ppm = 10000;
+        begin(&g, 30);
+        g.crash_ns[7] = g.crash_ns[29] = 350 * S;
+        run(&g, &config, 400 * S);
+        CU_ASSERT_EQUAL(g.wrong, 0);
+        CU_ASSERT_TRUE(is_known(&g, bound_ns(kind, 30)));
+        end(&g);
+    }
+}
+
 /* Stops each process once for that long, one after the other, and returns the verdicts. */
 static uint64_t verdicts_after_stops(enum detector_kind kind, uint32_t n, uint64_t stop_ns,
                                      uint64_t hangup_ns)
