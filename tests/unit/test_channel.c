@@ -79,6 +79,7 @@ static bool put_one(uint32_t wanted)
     if (room < 0)
         return false;
     CU_ASSERT_TRUE((uint32_t)room <= wanted && room <= (int32_t)CW_CHANNEL_PIECE_MAX);
+    CU_ASSERT_TRUE((uint32_t)room == wanted || room >= (int32_t)CW_CHANNEL_PIECE_MIN);
     piece.size = (uint32_t)room;
     for (int32_t i = 0; i < room; i++)
         from[16 + i] = pattern(put + (uint64_t)i);
@@ -156,8 +157,8 @@ TEST(a_full_stream_has_no_room)
     finish();
 }
 
-/* What lies where the next piece will be is payload of an earlier one, and may look like a stamp.
- */
+/* What lies where the next piece will be is payload of an earlier one, and may look like the stamp
+ * of a piece at this place when its block is used again. */
 TEST(old_payload_is_no_piece)
 {
     uint64_t stamps[CW_CHANNEL_PIECE_MAX / 8];
@@ -167,9 +168,10 @@ TEST(old_payload_is_no_piece)
     for (int step = 0; step < STEPS; step++) {
         int32_t room = cw_stream_room(&writer, 1 + below(sizeof(stamps)));
 
-        if (room >= 0) { /* stamps of pieces to come, at every line */
+        if (room >= 0) {
             for (size_t i = 0; i < sizeof(stamps) / 8; i++)
-                stamps[i] = (writer.at & ~63ull) + i / 8 * 64 + channel.block_bytes + 1;
+                stamps[i] = writer.at + sizeof(piece) + 8 * i +
+                            (1 + below(CW_CHANNEL_AHEAD)) * channel.block_bytes + 1;
             piece = (struct cw_piece){.size = (uint32_t)room, .type = CW_PIECE_MORE};
             cw_stream_put(&writer, &piece, &(struct iovec){stamps, sizeof(stamps)}, 0);
         }
@@ -177,6 +179,37 @@ TEST(old_payload_is_no_piece)
             cw_stream_take(&reader, &piece);
         CU_ASSERT_TRUE_FATAL(reader.at <= writer.at && !reader.broken);
     }
+    finish();
+}
+
+/* docs/protocol.md, Channel memory. */
+TEST(memory_has_its_size)
+{
+    static const struct {
+        uint32_t ranks;
+        uint32_t block;
+    } sizes[] = {{1, 131072}, {22, 131072}, {23, 65536}, {32, 65536}, {33, 32768}, {128, 32768}};
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        bytes = cw_channel_bytes(sizes[i].ranks, 0);
+        CU_ASSERT_TRUE(cw_channel_at(&channel, NULL, bytes, sizes[i].ranks));
+        CU_ASSERT_EQUAL(channel.block_bytes, sizes[i].block);
+        CU_ASSERT_EQUAL(channel.blocks, 4 * sizes[i].ranks * sizes[i].ranks);
+        CU_ASSERT_FALSE(cw_channel_at(&channel, NULL, bytes - 1, sizes[i].ranks));
+    }
+    CU_ASSERT_FALSE(cw_channel_at(&channel, NULL, bytes, 0));
+    CU_ASSERT_FALSE(cw_channel_at(&channel, NULL, SIZE_MAX / 2, CW_CHANNEL_RANKS_MAX + 1));
+    CU_ASSERT_FALSE(cw_channel_at(&channel, NULL, SIZE_MAX / 2, 2)); /* more blocks than numbers */
+}
+
+/* A reader says that it has taken what was not put. */
+TEST(a_reader_that_is_ahead)
+{
+    start(2);
+    while (put_one(CW_CHANNEL_PIECE_MAX))
+        ;
+    *(uint64_t *)writer.head = writer.at + 64;
+    CU_ASSERT_TRUE(cw_stream_room(&writer, CW_CHANNEL_PIECE_MAX) < 0 && writer.broken);
     finish();
 }
 
@@ -252,6 +285,22 @@ TEST(who_sleeps_is_woken_once)
     CU_ASSERT_FALSE(cw_stream_is_awaited(&reader));
     cw_stream_wait(&writer);
     CU_ASSERT_TRUE(cw_stream_is_awaited(&reader) && !cw_stream_is_awaited(&reader));
+    finish();
+}
+
+TEST(ranks_say_where_they_are)
+{
+    start(3);
+    CU_ASSERT_FALSE(cw_channel_come(&channel, 1));
+    CU_ASSERT_TRUE(cw_channel_come(&channel, 1) && !cw_channel_come(&channel, 2));
+    cw_channel_set_bell(&channel, 1, 17);
+    CU_ASSERT_TRUE(cw_channel_bell(&channel, 1) == 17 && cw_channel_bell(&channel, 2) == 0);
+    CU_ASSERT_FALSE(cw_channel_shares_cpu(&channel, 2, 0));
+    cw_channel_runs_on(&channel, 1, 0);
+    cw_channel_runs_on(&channel, 2, 0);
+    CU_ASSERT_TRUE(cw_channel_shares_cpu(&channel, 2, 0) && !cw_channel_shares_cpu(&channel, 1, 0));
+    cw_channel_runs_on(&channel, 1, 3);
+    CU_ASSERT_TRUE(!cw_channel_shares_cpu(&channel, 2, 0) && cw_channel_shares_cpu(&channel, 2, 3));
     finish();
 }
 
@@ -373,6 +422,36 @@ TEST(blocks_go_from_stream_to_stream)
         put_of[i] = put;
         taken_of[i] = taken;
     }
+    finish();
+}
+
+/* Whoever decides writes much that is small, and gives it all back when nothing is kept any more; a
+ * writer that was far ahead has room then. */
+TEST(what_was_decided_is_given_back)
+{
+    struct cw_piece piece = {.type = CW_PIECE_TOOK};
+    uint32_t before;
+
+    start_with(2, 2u << 20);
+    writer = reader = cw_channel_decisions(&channel, 0);
+    CU_ASSERT_TRUE_FATAL(cw_stream_fits(&writer, 0));
+    cw_stream_put(&writer, &piece, NULL, 0);
+    CU_ASSERT_EQUAL(writer.at, sizeof(piece));
+    while (writer.at < 5ull * channel.block_bytes && cw_stream_fits(&writer, 0))
+        cw_stream_put(&writer, &piece, NULL, 0);
+    cw_stream_forget(&writer);
+    before = *(uint32_t *)(channel.memory + 64); /* blocks that were ever taken */
+    writer = reader = cw_channel_stream(&channel, 1, 0, true);
+    while (writer.at < 3ull * channel.block_bytes)
+        put_one(CW_CHANNEL_PIECE_MAX);
+    CU_ASSERT_EQUAL(*(uint32_t *)(channel.memory + 64), before);
+    while (take_one())
+        ;
+    cw_stream_forget(&reader);
+    writer.keeps = false;
+    before = writer.number;
+    while (writer.number == before)
+        CU_ASSERT_TRUE_FATAL(put_one(CW_CHANNEL_PIECE_MAX));
     finish();
 }
 
