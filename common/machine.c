@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define BOOT_BYTES 36 /* of the text of a UUID */
@@ -39,4 +40,14 @@ bool cw_machine_is_one_kernel(const char *a, const char *b)
     size_t size = strcspn(a, " ");
 
     return size > 0 && strncmp(a, b, size) == 0 && b[size] == ' ';
+}
+
+bool cw_machine_limits_memory(void)
+{
+    static const int limits[] = {RLIMIT_AS, RLIMIT_FSIZE};
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+
+    for (size_t i = 0; i < sizeof(limits) / sizeof(*limits) && limit.rlim_cur == RLIM_INFINITY; i++)
+        getrlimit(limits[i], &limit);
+    return limit.rlim_cur != RLIM_INFINITY;
 }

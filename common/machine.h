@@ -17,4 +17,7 @@ bool cw_machine_is_same(const char *a, const char *b);
 /* Whether one kernel runs both, maybe in different namespaces. */
 bool cw_machine_is_one_kernel(const char *a, const char *b);
 
+/* Whether it is limited what a process may map, or how large its files may be (setrlimit(2)). */
+bool cw_machine_limits_memory(void);
+
 #endif

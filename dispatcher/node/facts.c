@@ -30,6 +30,7 @@ void facts_get(struct greeting_hello *hello, const char *dir)
     if (uname(&name) == 0)
         snprintf(hello->host, sizeof(hello->host), "%s", name.nodename);
     hello->cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    hello->limited = cw_machine_limits_memory();
     if (sysinfo(&info) == 0)
         hello->memory_bytes = (uint64_t)info.totalram * info.mem_unit;
     get_addresses(hello);

@@ -1,6 +1,7 @@
 #include "dispatcher/options/options.h"
 #include "common/channel.h"
 #include "common/frame.h"
+#include "common/machine.h"
 #include "common/parse.h"
 #include "dispatcher/job/homes.h"
 #include "dispatcher/job/job.h"
@@ -10,7 +11,6 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 /* --- what takes a value apart --- */
 
@@ -415,14 +415,9 @@ static bool on_hosts(const struct run_options *o)
 static bool channel_suits(const struct run_options *o)
 {
     static const char *const chosen[] = {"engine", "rings", "relay", "relays", "relay-map", NULL};
-    static const int limits[] = {RLIMIT_AS, RLIMIT_FSIZE};
-    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
-    size_t i;
 
-    for (i = 0; i < sizeof(limits) / sizeof(*limits) && limit.rlim_cur == RLIM_INFINITY; i++)
-        getrlimit(limits[i], &limit);
-    return limit.rlim_cur == RLIM_INFINITY && !against_channel(o) && !first_of(o, chosen) &&
-           (on_hosts(o) || o->ranks <= CW_CHANNEL_RANKS_MAX);
+    return !against_channel(o) && !first_of(o, chosen) &&
+           (on_hosts(o) || (o->ranks <= CW_CHANNEL_RANKS_MAX && !cw_machine_limits_memory()));
 }
 
 static int check_channel(struct run_options *o, struct cw_err *err)

@@ -458,10 +458,15 @@ static int choose_places(struct driver *d, struct cw_err *err)
     const struct run_options *o = d->parts.options;
     const struct layout *l = &d->parts.layout;
     uint32_t cores[HOSTS_MAX];
+    bool limited = false;
 
-    for (uint32_t host = 0; host < o->hosts.list.count; host++)
-        cores[host] = nodes_facts(d->parts.nodes, host)->cores;
-    if (layout_make(&d->parts.layout, o, cores, err) < 0 ||
+    for (uint32_t host = 0; host < o->hosts.list.count; host++) {
+        const struct greeting_hello *facts = nodes_facts(d->parts.nodes, host);
+
+        cores[host] = facts->cores;
+        limited |= facts->limited;
+    }
+    if (layout_make(&d->parts.layout, o, cores, limited, err) < 0 ||
         fault_plan_check(&d->faults.plan, o->ranks, l->running ? 0 : l->relays, err) < 0)
         return err->code;
     return programs_tell_homes(&d->parts.programs, o, l, err);

@@ -131,7 +131,7 @@ static int take_places(struct layout *l, const struct run_options *o, struct cw_
                        : homes_fill(l->homes, o->ranks, o->relays, o->relay_map, err);
 }
 
-int layout_make(struct layout *l, const struct run_options *o, const uint32_t *cores,
+int layout_make(struct layout *l, const struct run_options *o, const uint32_t *cores, bool limited,
                 struct cw_err *err)
 {
     struct placement_options placing = o->hosts.placing;
@@ -144,7 +144,8 @@ int layout_make(struct layout *l, const struct run_options *o, const uint32_t *c
         return err->code;
     if (take_places(l, o, err) < 0)
         return err->code;
-    l->channel = o->channel == CHANNEL_ON || (o->channel == CHANNEL_AUTO && channel_pays(l, o));
+    l->channel =
+        o->channel == CHANNEL_ON || (o->channel == CHANNEL_AUTO && !limited && channel_pays(l, o));
     return CW_OK;
 }
 

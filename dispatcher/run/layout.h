@@ -23,10 +23,11 @@ struct layout {
     const char *server_key_file;
 };
 
-/* `cores`: of each host of the options. Errors: CW_EINVAL: the ranks do not fit there, as of
+/* `cores`: of each host of the options; `limited`: one of them limits what its ranks may map, as of
+ * cw_machine_limits_memory. Errors: CW_EINVAL: the ranks do not fit there, as of
  * placement_make and grid_job_place; CW_ENOMEM. layout_free is to be called also then. */
 int layout_make(struct layout *layout, const struct run_options *options, const uint32_t *cores,
-                struct cw_err *err);
+                bool limited, struct cw_err *err);
 void layout_free(struct layout *layout); /* zeroed is allowed */
 
 #endif

@@ -108,6 +108,7 @@ size_t greeting_put_hello(uint8_t *to, const struct greeting_hello *v)
     put_text(&w, v->host);
     cw_put_u32(&w, v->pid);
     cw_put_u32(&w, v->cores);
+    cw_put_u32(&w, v->limited);
     cw_put_u64(&w, v->memory_bytes);
     put_text(&w, v->peer);
     put_text(&w, v->own);
@@ -127,11 +128,12 @@ bool greeting_get_hello(const uint8_t *body, size_t size, struct greeting_hello 
     get_text(&r, v->host);
     v->pid = cw_get_u32(&r);
     v->cores = cw_get_u32(&r);
+    v->limited = cw_get_u32(&r);
     v->memory_bytes = cw_get_u64(&r);
     get_text(&r, v->peer);
     get_text(&r, v->own);
     get_text(&r, v->system);
-    return cw_reader_end(&r);
+    return cw_reader_end(&r) && v->limited <= 1;
 }
 
 size_t greeting_put_attached(uint8_t *to, const struct greeting_attached *v)

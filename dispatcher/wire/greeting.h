@@ -8,7 +8,7 @@
 #include "common/marker.h"
 
 #define GREETING_MAGIC "\nCAUSEWAY-NODE:2f1c\n"
-#define GREETING_PROTOCOL 10u    /* of nodes; its first fields are the same in each */
+#define GREETING_PROTOCOL 11u    /* of nodes; its first fields are the same in each */
 #define GREETING_FRAME_MAX 4096u /* bytes of a frame after its header */
 #define GREETING_TEXT_MAX 255u   /* bytes of a text in a frame */
 #define GREETING_HEADER 8u       /* length, type */
@@ -51,6 +51,7 @@ struct greeting_hello {
     char host[GREETING_TEXT_MAX + 1];
     uint32_t pid;
     uint32_t cores;
+    uint32_t limited; /* 1: as of cw_machine_limits_memory; 0: not */
     uint64_t memory_bytes;
     char peer[GREETING_TEXT_MAX + 1];   /* from where it was reached, as of SSH_CONNECTION; "" */
     char own[GREETING_TEXT_MAX + 1];    /* ... and where; "" */

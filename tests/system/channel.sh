@@ -50,6 +50,18 @@ gathers() {
   expect_out 'ok flood'
 }
 
+# A host whose ranks may not map what they like is known before they are started.
+limited() {
+  local limit
+  for limit in unlimited 100000000000; do
+    printf '#!/bin/sh\nulimit -v %s\nshift\nexec "$@"\n' "$limit" >"$work/launcher"
+    chmod +x "$work/launcher"
+    run "${causeway[@]}" run --host a:2,b:2 --launcher "$work/launcher" -n 4 env
+    [[ $(grep -c '^CAUSEWAY_CHANNEL=[0-9]' "$tmp/out") = $((4 * (${#limit} == 9))) ]] ||
+      wrong "with ulimit -v $limit: $(grep -c '^CAUSEWAY_CHANNEL=[0-9]' "$tmp/out") of 4 ranks have channel memory"
+  done
+}
+
 # --- processes that are replaced --------------------------------------------------
 
 # replaced [watcher]: rank 1, or the process between it and the node, is stopped, and taken for dead. Nothing would keep
@@ -143,6 +155,7 @@ t "the receiver of such is killed, and a sender" gathers 250 100000 --no-ckpt --
   --fault kill:1@event:100 --fault kill:0@event:700
 t "the same, that go on from images" gathers 250 70000 --ckpt-every 100ms --fault kill:0@event:400 \
   --fault kill:2@event:100 --fault kill:0@event:700
+t "a host that limits what is mapped" limited
 t "a rank that is stopped" replaced
 t "a rank whose watcher is stopped" replaced watcher
 t "the relay is killed, again and again" without_relay
