@@ -206,6 +206,16 @@ TEST(hangups_of_the_network_are_added_to_both_times)
     story[0] = '\0';
     pass(9000 + PING + 5 * T);
     expect("FAILED 1");
+    forget();
+    begin(DETECTOR_DBRR, 0, 2, 5 * T);
+    get_table(1, 0, 1, 1, (int[]){-1}, 500);
+    pass(9000);
+    story[0] = '\0';
+    get_short(1, TABLE_PONG, 1, 9100); /* long before it has to come */
+    pass(17000);
+    CU_ASSERT_PTR_NULL(strstr(story, "ping"));
+    pass(18000);
+    CU_ASSERT_PTR_NOT_NULL(strstr(story, "ping"));
 }
 
 TEST(a_failed_process_that_is_heard_again_is_back)
@@ -252,11 +262,12 @@ TEST(one_that_was_stopped_suspects_nobody_before_it_has_heard_a_whole_cycle)
 TEST(one_that_was_stopped_counts_what_it_missed_once)
 {
     begin(DETECTOR_BRR, 0, 4, 0);
+    get_table(3, 0, 1, 1, (int[]){-1, 0, 0}, 500);
     pass(3000);
     story[0] = '\0';
-    get_table(3, 0, 1, 1000, (int[]){-1, 0, 0}, 1000000);
+    get_table(3, 0, 2, 1000, (int[]){-1, -1, -1}, 1000000);
     detector_advance(detector, 1000000);
-    expect("table 1 (1001)");
+    expect("table 1 (1001)"); /* and no pings */
 }
 
 TEST(one_that_was_stopped_remembers_who_has_failed)
