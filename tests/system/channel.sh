@@ -52,13 +52,13 @@ gathers() {
 
 # A host whose ranks may not map what they like is known before they are started.
 limited() {
-  local limit
-  for limit in unlimited 100000000000; do
-    printf '#!/bin/sh\nulimit -v %s\nshift\nexec "$@"\n' "$limit" >"$work/launcher"
+  local most
+  for most in unlimited 100000000000; do
+    printf '#!/bin/sh\nulimit -v %s\nshift\nexec "$@"\n' "$most" >"$work/launcher"
     chmod +x "$work/launcher"
     run "${causeway[@]}" run --host a:2,b:2 --launcher "$work/launcher" -n 4 env
-    [[ $(grep -c '^CAUSEWAY_CHANNEL=[0-9]' "$tmp/out") = $((4 * (${#limit} == 9))) ]] ||
-      wrong "with ulimit -v $limit: $(grep -c '^CAUSEWAY_CHANNEL=[0-9]' "$tmp/out") of 4 ranks have channel memory"
+    [[ $(grep -c '^CAUSEWAY_CHANNEL=[0-9]' "$tmp/out") = $((4 * (${#most} == 9))) ]] ||
+      wrong "with ulimit -v $most: $(grep -c '^CAUSEWAY_CHANNEL=[0-9]' "$tmp/out") of 4 ranks have channel memory"
   done
 }
 
