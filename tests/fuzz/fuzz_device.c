@@ -208,6 +208,20 @@ static void say_message(uint8_t how)
     memset(to + CW_MESSAGE_SIZE, which, size);
 }
 
+/* One whose bytes come with an MRECV, as MESSAGE. */
+static void say_offer(uint8_t how)
+{
+    struct cw_message m = {.req = how % SENDERS,
+                           .flags = CW_MESSAGE_FIRST | CW_MESSAGE_LAST | CW_MESSAGE_UNMATCHED |
+                                    CW_MESSAGE_OFFERED,
+                           .event = ++told,
+                           .tag = how >> 4 & 3,
+                           .total = cw_get_u16(&script),
+                           .msg = how};
+
+    cw_arrival_put(say(CW_FRAME_ARRIVAL, CW_ARRIVAL_SIZE, CW_ARRIVAL_SIZE), &m);
+}
+
 /* From ranks elsewhere: mostly one message after the other of each, all of it. */
 static void say_arrival(uint8_t how)
 {
@@ -334,7 +348,9 @@ static void relay_speaks(void)
         memset(say(type, cw_frame_fixed(type), 0), how, cw_frame_fixed(type));
         break;
     default:
-        if (exchange.channel.on && how % 16 != 15)
+        if (exchange.channel.on && how % 8 == 7)
+            say_offer(cw_get_u8(&script));
+        else if (exchange.channel.on && how % 8 != 6)
             say_arrival(how);
         else
             say_message(how);
