@@ -243,17 +243,20 @@ static uint64_t verdicts_after_stops(enum detector_kind kind, uint32_t n, uint64
     return wrong;
 }
 
-/* A process may stand still for T_max_hangup and the answer to a ping, and is not suspected; nor
- * does it suspect others. One that stands still for longer than T_cleanup too is suspected by all,
- * and suspects nobody. */
+/* A process may stand still for T_cleanup and T_max_hangup, and is not suspected; nor does it
+ * suspect others. Its last heartbeat was made up to a round before, and is taken for a round older
+ * by those who count one ahead; they wait a round for its answer. One that stands still for longer
+ * than that is suspected by all, and suspects nobody. */
 TEST(a_process_that_stood_still_is_suspected_beyond_its_bound_alone)
 {
     for (enum detector_kind kind = DETECTOR_RANDOM; kind <= DETECTOR_DBRR; kind++)
         for (uint32_t n = 3; n <= 40; n += 37) {
             uint64_t beyond = bound_ns(kind, n);
 
-            CU_ASSERT_EQUAL(verdicts_after_stops(kind, n, T, 0), 0);
-            CU_ASSERT_EQUAL(verdicts_after_stops(kind, n, 9 * S, 9 * S), 0);
+            uint64_t within = (detector_cleanup_rounds(kind, n) - 1) * T - T / 2;
+
+            CU_ASSERT_EQUAL(verdicts_after_stops(kind, n, within, 0), 0);
+            CU_ASSERT_EQUAL(verdicts_after_stops(kind, n, within + 9 * S, 9 * S), 0);
             CU_ASSERT_EQUAL(verdicts_after_stops(kind, n, beyond, 0), (uint64_t)n * (n - 1));
         }
 }
