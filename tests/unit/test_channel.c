@@ -455,6 +455,29 @@ TEST(what_was_decided_is_given_back)
     finish();
 }
 
+/* A rank has repeated a part of what it decided, and goes on behind all of it. */
+TEST(decisions_go_on_behind_the_last)
+{
+    struct cw_piece piece = {.type = CW_PIECE_TOOK};
+    uint32_t count = 0;
+
+    start_with(2, 1u << 20);
+    writer = reader = cw_channel_decisions(&channel, 0);
+    for (int i = 0; i < 3 && cw_stream_fits(&writer, 0); i++)
+        cw_stream_put(&writer, &piece, NULL, 0);
+    CU_ASSERT_TRUE_FATAL(cw_stream_next(&reader, &piece));
+    cw_stream_take(&reader, &piece);
+    cw_stream_find_end(&reader);
+    CU_ASSERT_TRUE(reader.at == writer.at && reader.offset == writer.offset);
+    CU_ASSERT_TRUE_FATAL(cw_stream_fits(&reader, 0));
+    cw_stream_put(&reader, &piece, NULL, 0);
+    writer = cw_channel_decisions(&channel, 0);
+    for (; cw_stream_next(&writer, &piece); count++)
+        cw_stream_take(&writer, &piece);
+    CU_ASSERT_EQUAL(count, 4);
+    finish();
+}
+
 /* A reader that is not started again gives back what it has read, though its writer may be. */
 TEST(a_reader_that_forgets_gives_back)
 {
