@@ -5,62 +5,25 @@
  * the numbers that the relay expects, so that every state is reached; others are of any type and
  * any content, or any bytes. What the relay answers makes sense, and an event never changes. */
 #include "common/cred.h"
-#include "relay/core/core.h"
 #include "relay/core/job.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/lib/codec.h"
 #include "tests/lib/fake_disk.h"
+#include "tests/lib/fuzz_client.h"
 #include "tests/lib/left.h"
 
-#define JOBS 2
-#define RANKS 4 /* of each job: 0 and 1 are at home here, 2 at relay 1, 3 at relay 2 */
-#define RELAYS 3
 #define WHO (1 + RANKS + RELAYS) /* of each job: its dispatcher, its ranks, the other relays */
 #define CLIENTS (JOBS * WHO)
 #define MEMORY_MAX (8u << 20)
 #define MEMORY_SHORT (1500u << 10) /* a handful of blocks: it is spent often */
 #define LOG_SHORT (64u << 10)
 #define DISK_MAX (16u << 20)
-#define UNREAD_MAX 5000u /* bytes that a client has left in its ring */
 #define STEP_NS 400000000ull
-#define EVENTS_MAX 1024u /* of a rank, whose content is remembered */
-#define UNMATCHED_MAX 8u /* synchronous sends to a rank that it may say it has matched */
-
-struct client {
-    struct relay_conn *conn;
-    struct codec codec;
-    struct codec_inbox inbox;
-    struct cw_challenge challenge;
-    uint32_t job;
-    uint32_t who; /* 0: the dispatcher, then ranks, then relays */
-    uint64_t event;
-    uint64_t missing; /* bytes of the message that it sends */
-    /* of a rank that is its own mailbox: bytes that are still to come from each, and whether any
-     * are; and synchronous sends that came */
-    uint64_t coming[RANKS];
-    bool comes[RANKS];
-    struct cw_forward_ref unmatched[UNMATCHED_MAX];
-    uint32_t unmatched_count;
-    bool stalled; /* does not read */
-    bool writing; /* the engine holds what it is to write */
-    bool lingers; /* is not closed when it is done */
-    bool resumed; /* what it is told now begins in the middle of a frame */
-    bool forged;  /* it said something raw: its numbers are not known any more */
-    bool odd;     /* it may have used a request's number twice */
-    bool refused;
-    void *room; /* the engine holds where to read to */
-    size_t room_size;
-};
 
 static struct client clients[CLIENTS];
 static struct client *current; /* that acts */
-static struct relay_core *core;
-static uint64_t now_ns;
 static uint32_t incarnation;
 static uint32_t next_req; /* also other incarnations do not use a number twice */
-static uint64_t witness[JOBS][RANKS][EVENTS_MAX]; /* what each event was */
 static bool logged;
-static bool channel;       /* ranks are their own mailboxes */
 static uint32_t resume_ms; /* connections that break leave a session behind */
 static const uint8_t relay_key[CW_KEY_SIZE] = {1, 2, 3};
 
@@ -70,227 +33,7 @@ static void id_of(uint8_t id[CW_ID_SIZE], uint32_t job)
     id[0] = (uint8_t)(1 + job);
 }
 
-/* --- what the relay says ---------------------------------------------------------------------- */
-static void drop_client(struct client *c)
-{
-    static uint8_t bytes[UNREAD_MAX];
-    const struct iovec unread = {bytes, UNREAD_MAX};
-
-    if (c->writing)
-        relay_conn_written(c->conn, 0);
-    if (c->conn)
-        relay_conn_broken(c->conn, "closed", &unread, c->conn->rings);
-    codec_fini(&c->codec);
-    codec_inbox_fini(&c->inbox);
-    *c = (struct client){.job = c->job, .who = c->who};
-}
-
-/* Its numbers are those that the session had. */
-static void resumed(struct client *c)
-{
-    c->resumed = true;
-    c->codec.session =
-        (struct cw_session){.out_seq = c->conn->session.in_seq, .in_seq = c->conn->session.out_seq};
-}
-
-static bool welcomes_again(const struct codec_frame *frame)
-{
-    struct cw_welcome welcome;
-
-    return frame->header.type == CW_FRAME_WELCOME && cw_welcome_get(frame->body, &welcome) &&
-           (welcome.flags & CW_WELCOME_RESUMED);
-}
-
-/* An event never changes, whichever incarnation is told of it. */
-static void check_event(const struct client *c, const struct codec_frame *frame)
-{
-    struct cw_reader r = cw_reader(frame->body, 4);
-    uint64_t what = 1 + ((uint64_t)frame->header.type << 32 | cw_get_u32(&r));
-    uint64_t *seen;
-
-    if (c->event >= EVENTS_MAX || c->forged || c->who == 0 || c->who > RANKS)
-        return;
-    seen = &witness[c->job][c->who - 1][c->event];
-    must(*seen == 0 || *seen == what);
-    *seen = what;
-}
-
-/* One message at a time from each, all of it. */
-static void hear_arrival(struct client *c, const struct codec_frame *frame)
-{
-    uint64_t size = frame->header.length - CW_ARRIVAL_SIZE;
-    struct cw_message m;
-
-    must(cw_arrival_get(frame->body, &m) && m.req < RANKS);
-    if (m.flags & CW_MESSAGE_OFFERED) {
-        must(size == 0 && !c->comes[m.req] && m.event);
-        return;
-    }
-    must(!(m.flags & CW_MESSAGE_FIRST) == c->comes[m.req]);
-    if (m.flags & CW_MESSAGE_FIRST)
-        c->coming[m.req] = m.total;
-    must(size <= c->coming[m.req]);
-    c->coming[m.req] -= size;
-    c->comes[m.req] = c->coming[m.req] > 0;
-    must(!(m.flags & CW_MESSAGE_LAST) == c->comes[m.req] && !m.event == c->comes[m.req]);
-    if (m.flags & CW_MESSAGE_SYNC && m.flags & CW_MESSAGE_FIRST &&
-        c->unmatched_count < UNMATCHED_MAX)
-        c->unmatched[c->unmatched_count++] = (struct cw_forward_ref){m.req, m.sync};
-}
-
-static void hear_frame(struct client *c, const struct codec_frame *frame)
-{
-    uint64_t event = codec_event(frame);
-    struct cw_notice_body notice;
-
-    must(!c->refused);
-    if (event) {
-        must(event == ++c->event);
-        check_event(c, frame);
-    }
-    switch (frame->header.type) {
-    case CW_FRAME_CHALLENGE:
-        must(cw_challenge_get(frame->body, &c->challenge));
-        break;
-    case CW_FRAME_WELCOME:
-        if (c->who == 0) /* a new job */
-            memset(witness[c->job], 0, sizeof(witness[c->job]));
-        break;
-    case CW_FRAME_MESSAGE:
-        must(codec_inbox_take(&c->inbox, frame) || c->odd);
-        break;
-    case CW_FRAME_ARRIVAL:
-        must(channel);
-        hear_arrival(c, frame);
-        break;
-    case CW_FRAME_REFUSED:
-    case CW_FRAME_NOTICE:
-        must(cw_notice_get(frame->body, frame->header.length, &notice) && notice.text[0]);
-        break;
-    default:
-        break;
-    }
-    c->refused = frame->header.type == CW_FRAME_REFUSED || frame->header.type == CW_FRAME_FAREWELL;
-}
-
-static void hear(struct client *c)
-{
-    struct codec_frame frame;
-    struct cw_err err;
-    int whole;
-
-    if (c->forged) /* the relay acknowledges what we did not count */
-        c->codec.session.out_seq = c->codec.session.out_acked + UINT32_MAX / 2;
-    while ((whole = codec_next(&c->codec, &frame, &err)) > 0) {
-        hear_frame(c, &frame);
-        if (welcomes_again(&frame)) {
-            codec_take(&c->codec.in, codec_left(&c->codec.in));
-            resumed(c);
-            return;
-        }
-    }
-    must(whole == 0);
-}
-
-static void drain(struct client *c)
-{
-    struct iovec iov[3];
-
-    while (!c->writing && relay_conn_has_output(c->conn)) {
-        size_t size = 0;
-        int n = relay_conn_output(c->conn, iov, 3);
-
-        for (int i = 0; i < n; i++) {
-            if (!c->resumed)
-                codec_receive(&c->codec, iov[i].iov_base, iov[i].iov_len);
-            size += iov[i].iov_len;
-        }
-        must(size > 0);
-        relay_conn_written(c->conn, size);
-        hear(c);
-    }
-    if (!c->writing && !c->lingers && relay_conn_done(c->conn))
-        drop_client(c);
-}
-
-static void collect(void)
-{
-    struct relay_conn *conn;
-    struct relay_dial dial;
-
-    while ((conn = relay_core_next_ready(core))) {
-        struct client *c = relay_conn_owner(conn);
-
-        if (!c->stalled)
-            drain(c);
-    }
-    relay_core_settle(core);
-    while (relay_core_next_dial(core, &dial))
-        must(dial.peer < RELAYS && (dial.cancelled || dial.address[0]));
-}
-
 /* --- what the clients do ---------------------------------------------------------------------- */
-/* From sender to receiver, as between rings. */
-static size_t cut(struct client *c, size_t size)
-{
-    const uint8_t *from = c->codec.out.at + c->codec.out.start;
-    struct relay_conn *to = relay_conn_cut_to(c->conn);
-    struct client *receiver = to ? relay_conn_owner(to) : NULL;
-    struct relay_cut piece;
-
-    if (!receiver || receiver->stalled || receiver->writing)
-        return 0;
-    piece = relay_conn_cut(c->conn, size);
-    if (piece.log)
-        memcpy(piece.log, from, piece.size);
-    if (piece.to) {
-        bool lingers = receiver->lingers;
-
-        receiver->lingers = true;
-        drain(receiver);
-        receiver->lingers = lingers;
-        if (!receiver->resumed)
-            codec_receive(&receiver->codec, from, piece.size);
-        hear(receiver);
-    }
-    relay_cut_done(&piece);
-    codec_take(&c->codec.out, piece.size);
-    return piece.size;
-}
-
-/* The engine takes the room, and fills it at once or later. */
-static void feed(struct client *c, size_t size)
-{
-    size_t left = codec_left(&c->codec.out);
-
-    if (!c->conn)
-        return;
-    size = size < left ? size : left;
-    relay_conn_wants_input(c->conn, now_ns);
-    if (!c->room && size > 0 && cut(c, size))
-        size = 0;
-    if (!c->room && relay_conn_space(c->conn, &c->room, &c->room_size) < 0) {
-        c->room = NULL;
-        codec_take(&c->codec.out, left);
-        collect();
-        return;
-    }
-    size = size < c->room_size ? size : c->room_size;
-    if (size > 0) {
-        memcpy(c->room, c->codec.out.at + c->codec.out.start, size);
-        codec_take(&c->codec.out, size);
-    }
-    c->room = NULL;
-    relay_conn_input(c->conn, size);
-    collect();
-}
-
-static void feed_all(struct client *c)
-{
-    while (c->conn && codec_left(&c->codec.out))
-        feed(c, codec_left(&c->codec.out));
-}
-
 /* The suspended session of this client, if it can be found. */
 static const struct relay_conn *suspended_of(const struct client *c)
 {
@@ -324,7 +67,7 @@ static void open_connection(struct client *c)
 {
     static const uint8_t nonce[CW_NONCE_SIZE] = "nonce";
 
-    c->conn = relay_conn_open(core, nonce, now_ns, c);
+    c->conn = relay_conn_open(fuzzed.core, nonce, fuzzed.now_ns, c);
     collect();
 }
 
@@ -360,7 +103,8 @@ static void put_hello_from(struct client *c, bool resumes, uint8_t how, const st
     old = resumes ? suspended_of(c) : NULL;
     id_of(hello.job, c->job);
     cw_cred_job_key(key, relay_key, hello.job);
-    hello.flags = (logged ? CW_HELLO_LOG : 0) | (channel && c->who <= RANKS ? CW_HELLO_CHANNEL : 0);
+    hello.flags =
+        (logged ? CW_HELLO_LOG : 0) | (fuzzed.channel && c->who <= RANKS ? CW_HELLO_CHANNEL : 0);
     hello.resume_ms = resume_ms;
     if (resumes && c->who == 0 && (how & 0x18) == 0x18) {
         hello.flags |= CW_HELLO_TAKE;
@@ -425,9 +169,9 @@ static void dialled(struct client *c, uint8_t how)
     id_of(dialled.job, c->job);
     if (how & 0x40) {
         strcpy(dialled.failure, "nobody is there");
-        relay_core_undialled(core, &dialled);
+        relay_core_undialled(fuzzed.core, &dialled);
     } else {
-        c->conn = relay_conn_dialled(core, &dialled, now_ns, c);
+        c->conn = relay_conn_dialled(fuzzed.core, &dialled, fuzzed.now_ns, c);
         if (c->conn && dialled.resumed)
             resumed(c);
     }
@@ -599,7 +343,7 @@ static bool put_own(struct client *c, uint8_t how, uint8_t what)
 {
     bool receives = how < 4 || how > 9;
 
-    if (!channel || !receives || how == 2) /* which has an MRECV */
+    if (!fuzzed.channel || !receives || how == 2) /* which has an MRECV */
         return false;
     if (how & 1)
         put_matched(c, what);
@@ -669,7 +413,7 @@ static void put_any(struct client *c, uint8_t type, struct cw_reader *r)
     cw_get_copy(r, to, size < r->left ? size : r->left);
 }
 
-/* The engine's side: it holds what it got from the core while others go on. */
+/* The engine's side: it holds what it got from the fuzzed.core while others go on. */
 static void engine(struct client *c, uint8_t how)
 {
     struct iovec iov[2];
@@ -692,8 +436,8 @@ static void engine(struct client *c, uint8_t how)
             c->room = NULL;
         return;
     case 4:
-        now_ns += (how >> 3) * STEP_NS;
-        relay_core_tick(core, now_ns);
+        fuzzed.now_ns += (how >> 3) * STEP_NS;
+        relay_core_tick(fuzzed.core, fuzzed.now_ns);
         break;
     case 5:
         if (c->conn && c->conn->state == CONN_NEW)
@@ -810,16 +554,16 @@ static void begin(struct cw_reader *r)
 
 static struct fake_disk disk;
 
-/* What the core wants written and read is taken; some of it is carried out. */
+/* What the fuzzed.core wants written and read is taken; some of it is carried out. */
 static void serve_disk(bool some)
 {
     struct relay_log_done done;
     struct relay_log_io io;
 
-    while (relay_core_next_io(core, &io))
+    while (relay_core_next_io(fuzzed.core, &io))
         fake_disk_take(&disk, &io);
     if (some && fake_disk_done(&disk, &done))
-        relay_core_io_done(core, &done);
+        relay_core_io_done(fuzzed.core, &done);
 }
 
 /* The log outlives the process, or the loss of power too, or neither. */
@@ -846,13 +590,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     config.key = relay_key;
     left = outlive(&config, size);
-    core = relay_core_new(&config);
-    must(core);
-    now_ns = 1000000000;
+    fuzzed.core = relay_core_new(&config);
+    must(fuzzed.core);
+    fuzzed.now_ns = 1000000000;
     incarnation = next_req = 1;
-    memset(witness, 0, sizeof(witness));
+    memset(fuzzed.witness, 0, sizeof(fuzzed.witness));
     logged = size % 5 != 0;
-    channel = size % 23 < 9;
+    fuzzed.channel = size % 23 < 9;
     resume_ms = size % 11 < 6 ? 1000 : 0;
     disk = (struct fake_disk){
         .seed = size, .good_reads = size % 13 == 0, .good_writes = size % 17 == 0 ? 3 : 0};
@@ -864,7 +608,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* in any order: dispatchers may go first or last */
     for (uint32_t i = 0; i < CLIENTS; i++)
         drop_client(&clients[(i * 5 + size) % CLIENTS]); /* 5 and 16 have no divisor in common */
-    relay_core_free(core);                               /* asserts that nothing leaked */
+    relay_core_free(fuzzed.core);                        /* asserts that nothing leaked */
     fake_disk_fini(&disk);
     left_free(left);
     return 0;
