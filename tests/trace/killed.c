@@ -110,3 +110,21 @@ void fixture_all_come_back(struct fixture *f, uint32_t ranks)
     for (uint32_t i = 0; i < ranks; i++)
         fixture_come_back(&f->rank[i]);
 }
+
+void fixture_kill_whole(struct fixture *f, uint32_t ranks)
+{
+    struct relay_returned returned = fixture_kill(f);
+
+    CU_ASSERT_EQUAL(returned.jobs, 1);
+    CU_ASSERT_EQUAL(returned.lost, 0);
+    CU_ASSERT_STRING_EQUAL(returned.why, "");
+    fixture_forget(f);
+    fixture_all_come_back(f, ranks);
+}
+
+void fixture_crash_from(struct client *c, const struct cw_point *point)
+{
+    fixture_close(c, "crash");
+    fixture_forget(c->fixture);
+    fixture_again_from(c, point);
+}

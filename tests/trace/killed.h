@@ -16,4 +16,11 @@ void fixture_come_back(struct client *c);
 /* The dispatcher and so many ranks do. */
 void fixture_all_come_back(struct fixture *f, uint32_t ranks);
 
+/* The relay, whose one job has `ranks` ranks, is killed, takes all of it up, and all come back; the
+ * story begins where they do. */
+void fixture_kill_whole(struct fixture *f, uint32_t ranks);
+
+/* A rank crashes, and its next incarnation goes on from this point; the story begins in between. */
+void fixture_crash_from(struct client *c, const struct cw_point *point);
+
 #endif

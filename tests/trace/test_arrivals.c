@@ -29,21 +29,8 @@ static void start(void)
 
 static void kill_it(void)
 {
-    struct relay_returned returned = fixture_kill(&f);
-
-    CU_ASSERT_EQUAL(returned.jobs, 1);
-    CU_ASSERT_EQUAL(returned.lost, 0);
-    CU_ASSERT_STRING_EQUAL(returned.why, "");
+    fixture_kill_whole(&f, 3);
     fixture_forget(&f);
-    fixture_all_come_back(&f, 3);
-    fixture_forget(&f);
-}
-
-static void again(struct client *c, const struct cw_point *from)
-{
-    fixture_close(c, "crash");
-    fixture_forget(&f);
-    fixture_again_from(c, from);
 }
 
 static const struct cw_point beginning = {.event = 0};
@@ -98,9 +85,9 @@ TEST(to_the_next_incarnation)
         say_send(r1, 0, 1, "x");
         if (killed)
             kill_it();
-        again(r1, &beginning);
+        fixture_crash_from(r1, &beginning);
         expect_has(&f, "1 > WELCOME event 4 acts 3 LOG REPLAY\n");
-        again(r1, &beginning);
+        fixture_crash_from(r1, &beginning);
         expect_has(&f, all_kinds);
         say_matched(r1, 2, 9);
         expect_has(&f, "2 > SENT req 9 event 1\n");
@@ -128,7 +115,7 @@ TEST(large_ones)
         expect_has(&f, "1 > ARRIVAL from 2 LAST event 1 (30000 bytes)\n");
         say_more(r0, 5, 20000, 40000);
         expect_has(&f, "LAST event 2 (40000 bytes)\n");
-        again(r1, &beginning);
+        fixture_crash_from(r1, &beginning);
         expect_has(&f, "1 > ARRIVAL from 2 tag 6 total 60000 FIRST");
         fixture_fini(&f);
     }
@@ -150,7 +137,7 @@ TEST(from_a_point)
             kill_it();
         say_trim(&f, 1, &point);
         CU_ASSERT_TRUE(f.trimmed.known);
-        again(r1, &point);
+        fixture_crash_from(r1, &point);
         expect_has(&f, "1 > ARRIVAL from 2 tag 6 total 3 SYNC 9 FIRST LAST event 2 'two'\n"
                        "1 > ARRIVAL from 0 tag 7 total 0 FIRST LAST ACTIVE event 3\n"
                        "1 > ARRIVAL from 0 tag 8 total 0 SYNC 3 FIRST LAST event 4\n"
@@ -174,7 +161,7 @@ TEST(live_before_what_was_taken)
         start();
         send_all_kinds();
         say_taken(r1, 1, 15);
-        again(r1, &beginning);
+        fixture_crash_from(r1, &beginning);
         say_live(r1, 0, live);
         CU_ASSERT_EQUAL(strstr(f.story, "LIVE before all was repeated") != NULL, live == 14);
         fixture_forget(&f);
@@ -214,7 +201,7 @@ TEST(rank_of_another_kind)
 {
     start();
     f.channel = false;
-    again(r1, &beginning);
+    fixture_crash_from(r1, &beginning);
     expect_has(&f, "1 > REFUSED PROTOCOL 'rank 1 has no channel memory");
     fixture_fini(&f);
     start();

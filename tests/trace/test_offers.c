@@ -31,24 +31,6 @@ static void start(bool log)
     fixture_start(&f, 3);
 }
 
-static void kill_it(void)
-{
-    struct relay_returned returned = fixture_kill(&f);
-
-    CU_ASSERT_EQUAL(returned.jobs, 1);
-    CU_ASSERT_EQUAL(returned.lost, 0);
-    CU_ASSERT_STRING_EQUAL(returned.why, "");
-    fixture_forget(&f);
-    fixture_all_come_back(&f, 3);
-}
-
-static void again(struct client *c, const struct cw_point *from)
-{
-    fixture_close(c, "crash");
-    fixture_forget(&f);
-    fixture_again_from(c, from);
-}
-
 /* --- which ones ----------------------------------------------------------------------------------
  */
 
@@ -137,10 +119,10 @@ TEST(to_the_next_incarnation)
         offer_and_ask();
         say_room(r1, cw_room_taken(1));
         if (killed)
-            kill_it();
-        again(r1, &beginning);
+            fixture_kill_whole(&f, 3);
+        fixture_crash_from(r1, &beginning);
         expect_has(&f, "1 > WELCOME event 4 acts 3 LOG REPLAY\n");
-        again(r1, &beginning);
+        fixture_crash_from(r1, &beginning);
         expect_has(&f, offered_and_asked);
         say_mrecv(r1, 70, 0, LARGE);
         expect_has(&f, "1 > MESSAGE req 70 tag 5 total 65536 FIRST LAST event 5 (65536 bytes)\n"
@@ -153,7 +135,7 @@ TEST(to_the_next_incarnation)
         say_send(r0, 1, 9, "y");
         expect_has(&f, "1 > ARRIVAL from 0 tag 9 total 1 OFFERED 0 FIRST LAST event 8\n");
         if (killed)
-            kill_it();
+            fixture_kill_whole(&f, 3);
         say_mrecv(r1, 73, 0, 5);
         expect_has(&f, "1 > MESSAGE req 73 tag 9 total 1 FIRST LAST event 9 'y'\n");
         fixture_fini(&f);
@@ -171,21 +153,21 @@ TEST(from_a_point)
         say_taken(r1, 3, 15);
         say_point(r1, &point);
         if (killed == 1)
-            kill_it();
+            fixture_kill_whole(&f, 3);
         say_trim(&f, 1, &point);
         CU_ASSERT_TRUE(f.trimmed.known);
-        again(r1, &point);
+        fixture_crash_from(r1, &point);
         expect_has(&f, "1 > MESSAGE req 71 tag 6 total 3 FIRST LAST event 4 'two'\n"
                        "1 > MESSAGE req 72 tag 7 total 65536 FIRST (32768 bytes)\n");
         say_live(r1, 0, 15);
         if (killed == 2)
-            kill_it();
+            fixture_kill_whole(&f, 3);
         say_more(r2, 7, HALF, HALF);
         say_mrecv(r1, 70, 0, LARGE);
         CU_ASSERT_PTR_NULL(strstr(f.story, "REFUSED"));
         if (killed == 2)
-            kill_it();
-        again(r1, &point);
+            fixture_kill_whole(&f, 3);
+        fixture_crash_from(r1, &point);
         expect_has(&f, "1 > MESSAGE req 71 tag 6 total 3 FIRST LAST event 4 'two'\n"
                        "1 > MESSAGE req 72 tag 7 total 65536 FIRST (32768 bytes)\n"
                        "1 > MESSAGE req 72 LAST event 5 (32768 bytes)\n"
@@ -202,7 +184,7 @@ TEST(sender_crashes_amid_it)
         say_begin(r0, CW_SEND_TAG, 1, 5, LARGE, HALF);
         if (asked)
             say_mrecv(r1, 70, 0, LARGE);
-        again(r0, &beginning);
+        fixture_crash_from(r0, &beginning);
         expect_has(&f, "acts 1 missing 32768 LOG REPLAY\n");
         say_more(r0, 5, HALF, HALF);
         if (!asked)

@@ -5,6 +5,15 @@
 
 SUITE_AFTER_EACH("mailbox of a rank, from elsewhere", finish);
 
+/* The bytes of a frame that was right. */
+static const char *payload_comes(uint8_t *to, uint32_t done, uint32_t size)
+{
+    if (size)
+        memcpy(to, payload + done, size);
+    arrivals_payload_came(&from_relay);
+    return NULL;
+}
+
 /* The next frame of a message, of which `done` bytes came before. */
 static const char *arrive_from(uint32_t src, uint32_t kind, uint64_t tag, uint32_t total,
                                uint32_t done, uint32_t size)
@@ -24,12 +33,7 @@ static const char *arrive_from(uint32_t src, uint32_t kind, uint64_t tag, uint32
     }
     cw_arrival_put(body, &header);
     wrong = arrivals_on_message(&from_relay, body, size, &to);
-    if (wrong)
-        return wrong;
-    if (size)
-        memcpy(to, payload + done, size);
-    arrivals_payload_came(&from_relay);
-    return NULL;
+    return wrong ? wrong : payload_comes(to, done, size);
 }
 
 static void arrives(uint32_t src, uint32_t kind, uint64_t tag, uint32_t total)
@@ -108,12 +112,7 @@ static const char *hand(const struct request *request, uint64_t tag, uint32_t to
     }
     cw_message_put(body, &header);
     wrong = arrivals_on_asked(&from_relay, body, size, &to);
-    if (wrong)
-        return wrong;
-    if (size)
-        memcpy(to, payload + done, size);
-    arrivals_payload_came(&from_relay);
-    return NULL;
+    return wrong ? wrong : payload_comes(to, done, size);
 }
 
 /* The last that is told is that this receive is for this offer. */
