@@ -95,21 +95,27 @@ static int unix_claim(const struct cw_address *address, struct cw_err *err)
 {
     const struct sockaddr_un *un = (const struct sockaddr_un *)&address->at[0].storage;
     struct stat st;
+    int failure;
 
     if (lstat(un->sun_path, &st) < 0)
         return CW_OK;
     if (!S_ISSOCK(st.st_mode))
         return cw_err_set(err, CW_EINVAL, "%s: there is a file of that name that is no socket",
                           address->text);
-    switch (unix_ask_until_closed(un)) {
+    failure = unix_ask_until_closed(un);
+    switch (failure) {
     case ECONNREFUSED:
         unlink(un->sun_path);
         return CW_OK;
     case EACCES:
         return cw_err_set(err, CW_EINVAL, "%s: there is a socket of somebody else", address->text);
-    default:
+    case 0:
+    case EAGAIN: /* and has much to do */
         return cw_err_set(err, CW_EINVAL, "%s: another process listens there; choose another path",
                           address->text);
+    default:
+        return cw_err_set(err, CW_ESYS, "%s: asking whether another process listens there: %s",
+                          address->text, strerror(failure));
     }
 }
 

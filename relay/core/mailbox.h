@@ -39,8 +39,7 @@ struct relay_mailbox {
     struct relay_pool *pool;
     struct relay_job *job; /* whose it is; not looked into here */
     struct match_index index;
-    struct relay_message *
-        *probed; /* by the number that PROBED, or ARRIVAL, gave; NULL where free */
+    struct relay_message **probed; /* by the number of PROBED or ARRIVAL; NULL where free */
     uint32_t probed_size;
     uint32_t probed_free_hint;
     struct relay_message *early; /* active messages that came before the rank did (in order) */

@@ -312,6 +312,21 @@ TEST(live_unix_socket_is_not_taken_over)
     cw_unlisten(fd, &address);
 }
 
+/* A socket of another type is not connected to: the reason is told, and it stays. */
+TEST(datagram_socket_is_not_taken_over)
+{
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, path, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(bind(fd, (struct sockaddr *)&address.at[0].storage, address.at[0].size),
+                          0);
+    CU_ASSERT_EQUAL(cw_listen(&address, &err), CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, strerror(EPROTOTYPE)));
+    CU_ASSERT_EQUAL(access(path + 5, F_OK), 0);
+    close(fd);
+    unlink(path + 5);
+}
+
 TEST(files_are_not_taken_over)
 {
     int fd = open(path + 5, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
