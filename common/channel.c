@@ -45,6 +45,7 @@ struct rank_head {
     _Atomic uint32_t bell;                             /* that wakes it; 0: the futex does */
 };
 
+_Static_assert(CW_CHANNEL_PIECE_MAX <= UINT16_MAX && CW_CHANNEL_NOTE_MAX <= UINT16_MAX, "size");
 _Static_assert(HEAD == 40, "docs/protocol.md, Channel memory");
 _Static_assert(sizeof(struct cw_stream_head) == 192, "docs/protocol.md, Channel memory");
 _Static_assert(sizeof(struct blocks_head) == 128, "docs/protocol.md, Channel memory");
@@ -506,7 +507,7 @@ static void gather(uint8_t *to, size_t size, const struct iovec *from, size_t sk
 
 static void count(struct cw_stream_sum *sum, const struct cw_piece *piece)
 {
-    if (piece->type <= CW_PIECE_AM) {
+    if (piece->type <= CW_PIECE_AM || piece->type > CW_PIECE_NEXT) {
         sum->messages++;
         sum->bytes = 0;
     }

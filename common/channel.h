@@ -45,12 +45,12 @@ enum cw_piece_type {
 /* As it is written, at a multiple of CW_CHANNEL_LINE; `size` bytes of payload follow. */
 struct cw_piece {
     _Atomic uint64_t stamp; /* 1 + the position of the piece, once all of it is there */
-    uint32_t size;
-    uint32_t type; /* enum cw_piece_type */
+    uint16_t size;
+    uint16_t type; /* enum cw_piece_type */
+    uint32_t req;  /* of a synchronous send */
     uint64_t tag;
     uint64_t total; /* bytes of the message */
-    uint32_t req;   /* of a synchronous send */
-    uint32_t more;  /* as the type says */
+    uint64_t more;  /* as the type says */
 };
 
 /* In the memory; docs/protocol.md. */
@@ -68,7 +68,7 @@ struct cw_channel {
 
 /* What a writer has put into a stream, of all incarnations. */
 struct cw_stream_sum {
-    uint64_t messages; /* begun */
+    uint64_t messages; /* begun; or decisions */
     uint64_t bytes;    /* of the last one */
     uint64_t sents;    /* pieces SENT */
 };

@@ -331,10 +331,12 @@ static void note(struct channel *c, const struct cw_piece *piece, const void *by
 
     if (!c->keeps)
         return;
-    if (fits_in(c, &c->decisions, piece->size))
-        cw_stream_put(&c->decisions, piece, &from, 0);
-    else
+    if (!fits_in(c, &c->decisions, piece->size)) {
         cw_channel_set_spent(&c->memory);
+        return;
+    }
+    cw_stream_put(&c->decisions, piece, &from, 0);
+    c->decided++;
 }
 
 void channel_note_inputs(struct channel *c, uint64_t polls)
@@ -343,7 +345,7 @@ void channel_note_inputs(struct channel *c, uint64_t polls)
         return;
     note(c,
          &(struct cw_piece){
-             .type = CW_PIECE_INPUTS, .size = (uint32_t)inputs_written.used, .tag = polls},
+             .type = CW_PIECE_INPUTS, .size = (uint16_t)inputs_written.used, .tag = polls},
          inputs_written.bytes);
     inputs_written.used = 0;
 }
@@ -382,12 +384,13 @@ bool channel_next(struct channel *c, struct cw_piece *piece)
 void channel_repeated(struct channel *c, const struct cw_piece *piece)
 {
     cw_stream_take(&c->decisions, piece);
+    c->decided++;
 }
 
 struct cw_send channel_noted_send(const struct channel *c, const struct cw_piece *piece)
 {
     struct cw_send send = {
-        .dst = piece->req, .kind = piece->more, .tag = piece->tag, .total = piece->total};
+        .dst = piece->req, .kind = (uint32_t)piece->more, .tag = piece->tag, .total = piece->total};
     uint64_t rest[NOTED_SEND / sizeof(uint64_t)];
 
     memcpy(rest, cw_stream_payload(&c->decisions), NOTED_SEND);
@@ -456,7 +459,8 @@ int32_t channel_put(struct channel *c, uint32_t to, struct cw_piece *head, const
     c->waits_for = room < 0 ? to : CHANNEL_NOBODY;
     if (room < 0)
         return -1;
-    head->size = (uint32_t)room;
+    head->size = (uint16_t)room;
+    head->more = c->decided;
     cw_stream_put(stream, head, from, skip);
     if (to != c->rank)
         wake(c, to);
@@ -491,8 +495,10 @@ static void tell_news(struct channel *c)
     m->news_count = left;
 }
 
-/* At most `most` pieces, `again` those that were taken before; returns how many. */
-static uint32_t read_pieces(struct channel *c, uint32_t other, uint32_t most, bool again)
+/* At most `most` pieces, `again` those that were taken before; returns how many. `*decided`: what
+ * their writer had decided when it put the last of them. */
+static uint32_t read_pieces(struct channel *c, uint32_t other, uint32_t most, bool again,
+                            uint64_t *decided)
 {
     struct cw_stream *stream = &c->in[other];
     struct cw_piece piece;
@@ -510,6 +516,7 @@ static uint32_t read_pieces(struct channel *c, uint32_t other, uint32_t most, bo
         if (wrong)
             broken(c, other, wrong);
         cw_stream_take(stream, &piece);
+        *decided = piece.more;
         count++;
     }
     if (stream->broken)
@@ -519,21 +526,25 @@ static uint32_t read_pieces(struct channel *c, uint32_t other, uint32_t most, bo
     return count;
 }
 
-static void note_took(struct channel *c, uint64_t polls, uint32_t other, uint32_t count)
+static void note_took(struct channel *c, uint64_t polls, uint32_t other, uint64_t count,
+                      uint64_t decided)
 {
-    note(c, &(struct cw_piece){.type = CW_PIECE_TOOK, .tag = polls, .req = other, .more = count},
+    note(c,
+         &(struct cw_piece){
+             .type = CW_PIECE_TOOK, .tag = polls, .total = decided, .req = other, .more = count},
          NULL);
 }
 
 static bool read_one(struct channel *c, uint32_t other, uint64_t polls)
 {
+    uint64_t decided = 0;
     uint32_t count;
 
     if (c->keeps)
         channel_note_inputs(c, polls);
-    count = read_pieces(c, other, CHANNEL_PIECES_MAX, false);
+    count = read_pieces(c, other, CHANNEL_PIECES_MAX, false, &decided);
     if (count > 0)
-        note_took(c, polls, other, count);
+        note_took(c, polls, other, count, decided);
     return count > 0;
 }
 
@@ -558,7 +569,7 @@ static bool read_arrivals(struct channel *c, uint64_t polls)
     if (c->keeps)
         channel_note_inputs(c, polls);
     take_arrivals(c, count, polls);
-    note_took(c, polls, c->memory.ranks, (uint32_t)count);
+    note_took(c, polls, c->memory.ranks, count, 0);
     return true;
 }
 
@@ -605,7 +616,7 @@ void channel_tell_news(struct channel *c, uint64_t polls, bool noted)
         return;
     if (c->keeps && !noted) {
         channel_note_inputs(c, polls);
-        note_took(c, polls, c->rank, 0);
+        note_took(c, polls, c->rank, 0, 0);
     }
     tell_news(c);
 }
@@ -648,10 +659,13 @@ bool channel_next_news(struct channel *c, struct mailbox_news *news)
 
 void channel_repeat_took(struct channel *c, const struct cw_piece *piece)
 {
+    uint32_t most = piece->more < UINT32_MAX ? (uint32_t)piece->more : UINT32_MAX;
+    uint64_t decided;
+
     if (piece->req == c->memory.ranks)
         take_arrivals(c, piece->more, piece->tag);
     else if (piece->req > c->memory.ranks ||
-             read_pieces(c, piece->req, piece->more, true) != piece->more)
+             read_pieces(c, piece->req, most, true, &decided) != piece->more)
         fatal_exit(CW_REPORT_FATAL, "the log in channel memory lacks what this rank had taken from "
                                     "another one of its host");
     c->repeated += piece->more;

@@ -41,6 +41,7 @@ struct channel {
     struct cw_stream_sum *found; /* by receiver: what earlier incarnations had put */
     struct cw_stream_sum *made;  /* likewise: what this one has made, put by whomever */
     struct cw_stream decisions;  /* read while the rank repeats, then written */
+    uint64_t decided;            /* how many of them this process has made, or repeated */
     uint64_t *marked;            /* where `in`, and then `decisions`, were at the last image ... */
     uint64_t marked_polls;       /* ... which is that of this poll clock; 0: none */
     uint64_t held_told;          /* bytes: what the relay was told last */

@@ -16,6 +16,7 @@ static void *map_here(uint64_t at, uint64_t size, int prot, int flags, int fd, u
 #define system_map map_here
 #undef ARENA_CHANNEL
 #define ARENA_CHANNEL ranks_memory
+#include "common/decided.h"
 #include "rdevice/channel.c"
 #include "tests/lib/codec.h"
 #include "tests/unit/suites.h"
@@ -306,6 +307,51 @@ static void *run_rank(void *arg)
     return NULL;
 }
 
+/* --- what a rank decided ------------------------------------------------------------------------
+ */
+
+static struct cw_stream read_decisions[RANKS];
+
+static void begin_decisions(void *ctx, uint32_t rank)
+{
+    (void)ctx;
+    read_decisions[rank] = cw_channel_decisions(&ranks[0].channel.memory, rank);
+}
+
+static bool next_decision(void *ctx, uint32_t rank, struct cw_piece *piece)
+{
+    bool there = cw_stream_next(&read_decisions[rank], piece);
+
+    (void)ctx;
+    if (there)
+        cw_stream_take(&read_decisions[rank], piece);
+    return there;
+}
+
+/* What followed from what: all of it is consistent, and where one decision of a rank is not there,
+ * those of others that came of its last message are not either. */
+static void check_decisions_follow(void)
+{
+    const struct cw_decided_source source = {begin_decisions, next_decision, NULL};
+    uint64_t counts[RANKS];
+    uint64_t cut[RANKS];
+
+    for (uint32_t i = 0; i < RANKS; i++)
+        counts[i] = cut[i] = ranks[i].channel.decided;
+    cw_decided_cut(&source, RANKS, cut);
+    CU_ASSERT_EQUAL(memcmp(cut, counts, sizeof(cut)), 0);
+    for (uint32_t i = 0; i < RANKS && counts[0] > 0; i++) {
+        uint64_t all = 0;
+
+        memcpy(cut, counts, sizeof(cut));
+        cut[i] /= 2;
+        cw_decided_cut(&source, RANKS, cut);
+        for (uint32_t j = 0; j < RANKS; j++)
+            all += j != i && cut[j] < counts[j];
+        CU_ASSERT_EQUAL(all, RANKS - 1);
+    }
+}
+
 static void run_ranks(uint64_t log)
 {
     start(log);
@@ -317,8 +363,10 @@ static void run_ranks(uint64_t log)
         pthread_join(ranks[i].thread, NULL);
         CU_ASSERT_FALSE(ranks[i].wrong);
         CU_ASSERT_TRUE(ranks[i].channel.keeps == (log > 0));
-        end_rank(&ranks[i]);
     }
+    check_decisions_follow();
+    for (uint32_t i = 0; i < RANKS; i++)
+        end_rank(&ranks[i]);
 }
 
 TEST(threads_exchange_messages)
@@ -331,7 +379,7 @@ TEST(threads_exchange_messages_with_a_log)
     run_ranks(LOG);
 }
 
-/* --- what a rank decided ------------------------------------------------------------------------
+/* --- decisions that are read again --------------------------------------------------------------
  */
 
 static struct cw_piece *noted; /* in the memory */
@@ -382,6 +430,39 @@ TEST(decisions_are_read_again)
     CU_ASSERT_TRUE(reads_again());
 }
 
+/* A message says how much its sender had decided, and who takes it notes that; one that repeats
+ * says the same. */
+TEST(decisions_that_follow_from_others)
+{
+    struct cw_piece message = {.type = CW_PIECE_TAG};
+    struct cw_piece piece;
+
+    start(LOG);
+    begin_rank(0);
+    begin_rank(1);
+    for (int i = 0; i < 3; i++)
+        channel_note_send(&ranks[0].channel, &(struct cw_send){.dst = 1, .kind = CW_SEND_TAG});
+    CU_ASSERT_EQUAL(channel_put(&ranks[0].channel, 1, &message, NULL, 0, 0), 0);
+    channel_read(&ranks[1].channel, 5);
+    CU_ASSERT_EQUAL(ranks[1].channel.decided, 1);
+    end_rank(&ranks[1]);
+    begin_rank(1);
+    CU_ASSERT_TRUE_FATAL(channel_next(&ranks[1].channel, &piece));
+    CU_ASSERT_TRUE(piece.type == CW_PIECE_TOOK && piece.tag == 5 && piece.req == 0 &&
+                   piece.more == 1 && piece.total == 3);
+    channel_repeated(&ranks[1].channel, &piece);
+    channel_live(&ranks[1].channel);
+    CU_ASSERT_EQUAL(ranks[1].channel.decided, 1);
+    end_rank(&ranks[0]);
+    begin_rank(0);
+    for (int i = 0; i < 3 && channel_next(&ranks[0].channel, &piece); i++)
+        channel_repeated(&ranks[0].channel, &piece);
+    channel_live(&ranks[0].channel);
+    CU_ASSERT_EQUAL(ranks[0].channel.decided, 3);
+    end_rank(&ranks[0]);
+    end_rank(&ranks[1]);
+}
+
 TEST(decisions_that_cannot_be)
 {
     start_reading_again();
@@ -397,7 +478,7 @@ TEST(decisions_that_cannot_be)
     CU_ASSERT_FALSE(reads_again());
     finish();
     start_reading_again();
-    noted->size = UINT32_MAX;
+    noted->size = UINT16_MAX;
     CU_ASSERT_FALSE(reads_again());
 }
 
