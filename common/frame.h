@@ -11,13 +11,14 @@
 #include <stdint.h>
 
 #define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
-#define CW_PROTOCOL_VERSION 15
+#define CW_PROTOCOL_VERSION 16
 #define CW_FRAME_HEADER 16
 #define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
 #define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
 #define CW_RANKS_MAX 65536u            /* MPICH's UCX binding has 16 bits for a rank */
 #define CW_MESSAGE_MAX (1ull << 40)    /* bytes of one message */
 #define CW_RELAYS_MAX 16u              /* of one job */
+#define CW_COPIES_MAX 2u               /* of one relay's log */
 #define CW_ID_SIZE 16                  /* job identifier, bytes */
 #define CW_NONCE_SIZE 16
 #define CW_KEY_SIZE 32
@@ -90,6 +91,9 @@
     X(FORWARD_DATA, 57, CW_FORWARD_REF_SIZE, CW_FRAME_DATA_MAX)                                    \
     X(FORWARD_END, 58, CW_FORWARD_REF_SIZE, 0)                                                     \
     X(FORWARD_SENT, 59, CW_FORWARD_REF_SIZE, 0)                                                    \
+    /* ... of its log, and back */                                                                 \
+    X(COPY_PART, 60, CW_COPY_REF_SIZE, CW_FRAME_DATA_MAX)                                          \
+    X(COPY_ACK, 61, CW_COPY_REF_SIZE, 0)                                                           \
     /* with a checkpoint server: from a rank's image, and back */                                  \
     X(PUT, 64, CW_PUT_SIZE, 0)                                                                     \
     X(GO, 65, CW_WORD_SIZE, 0)                                                                     \
@@ -99,7 +103,13 @@
     X(HELD_END, 68, 0, 0)                                                                          \
     X(FETCH, 69, CW_IMAGE_REF_SIZE, 0)                                                             \
     X(IMAGE, 70, CW_IMAGE_SIZE, 0)                                                                 \
-    X(DROP, 71, CW_IMAGE_REF_SIZE, 0)
+    X(DROP, 71, CW_IMAGE_REF_SIZE, 0)                                                              \
+    /* where relays have copies of their logs at others: dispatcher to relay, and back */          \
+    X(COPY, 72, CW_COPY_SIZE, 0)                                                                   \
+    X(COVER, 73, CW_COVER_SIZE, 0)                                                                 \
+    X(COVERED, 74, CW_COVER_SIZE, 0)                                                               \
+    X(COPY_CLOSE, 75, CW_COPY_CLOSE_SIZE, 0)                                                       \
+    X(COPY_CLOSED, 76, CW_COPY_CLOSED_SIZE, 0)
 
 enum cw_frame_type {
 #define CW_FRAME_NUMBER(name, number, fixed, more) CW_FRAME_##name = (number),
@@ -155,6 +165,9 @@ enum cw_notice {
     CW_NOTICE_LINKED = 9,    /* the relay has its links to all other relays of the job */
     CW_NOTICE_UNLINKED = 10, /* the session of one of these links was given up */
     CW_NOTICE_UNSYNCED = 11, /* the relay's log does not survive the loss of power any more */
+    CW_NOTICE_COVERED = 12,  /* all that the relay has is at its backups, and from now on nothing of
+                                it goes outside before it is there; `acts`: number of the COPY */
+    CW_NOTICE_UNCOVERED = 13, /* that goes on no more, and what was to go outside waits; likewise */
 };
 
 /* The body of a frame is its struct: fields stand as they are sent, and `reserved` ones are zero.
@@ -215,6 +228,7 @@ enum cw_hello_flag {
     CW_HELLO_IMAGES = 8,   /* of a dispatcher: images of ranks are taken, which make room in logs */
     CW_HELLO_CHANNEL = 16, /* of a dispatcher, and of each rank of its job: a rank is its own
                               mailbox, and logs what it does in channel memory */
+    CW_HELLO_COPY = 32,    /* of a relay: its log is copied over this session */
 };
 
 struct cw_welcome {
@@ -459,12 +473,56 @@ CW_BODY(route, CW_ROUTE_SIZE, 24,
 
 /* The address of another relay of the job, to which the relay that gets this frame connects. */
 struct cw_link {
-    uint32_t peer; /* its number */
+    uint32_t peer;        /* its number */
+    uint32_t flags;       /* enum cw_link_flag */
+    uint32_t incarnation; /* of it: 1, 2, ... */
     uint32_t reserved;
     uint8_t sealed[CW_SEALED_SIZE];        /* the link key, sealed under the job key */
     char address[CW_LINK_ADDRESS_MAX + 1]; /* terminated */
 };
-#define CW_LINK_SIZE 80u /* without the address */
+#define CW_LINK_SIZE 88u /* without the address */
+
+enum cw_link_flag {
+    CW_LINK_COPIES = 1, /* the link itself is opened by the other relay: this is for copies */
+};
+
+/* COPY: these relays are to have a copy of the log of the one that gets this frame. */
+struct cw_copy {
+    uint32_t number;      /* of this frame, from 1, never less than before */
+    uint32_t incarnation; /* of the relay that it is for: for another one it is void */
+    uint32_t count;       /* 0: nothing is copied, nor held back */
+    uint32_t peer[CW_COPIES_MAX];
+    uint32_t reserved;
+};
+CW_BODY(copy, CW_COPY_SIZE, 24,
+        v->count <= CW_COPIES_MAX && !(v->count == 2 && v->peer[0] == v->peer[1]));
+
+/* COVER, and COVERED, which is held back until all that was done when COVER came is at the backups.
+ */
+struct cw_cover {
+    uint64_t token;
+};
+CW_BODY(cover, CW_COVER_SIZE, 8, true);
+
+/* COPY_CLOSE: the copy of this relay's log is for its successor now. */
+struct cw_copy_close {
+    uint32_t relay;
+    uint32_t incarnation; /* of it, that is over */
+};
+CW_BODY(copy_close, CW_COPY_CLOSE_SIZE, 8, true);
+
+struct cw_copy_closed {
+    uint32_t relay;
+    uint32_t covered; /* 1: the copy is whole */
+    uint64_t commit;  /* the last one in it */
+};
+CW_BODY(copy_closed, CW_COPY_CLOSED_SIZE, 16, v->covered <= 1);
+
+/* COPY_PART: of this commit. COPY_ACK: all up to this one are in the copy. */
+struct cw_copy_ref {
+    uint64_t commit; /* from 1, of a relay's process */
+};
+CW_BODY(copy_ref, CW_COPY_REF_SIZE, 8, true);
 
 /* What CUT names instead of a rank. CUT is a drill: the relay breaks a connection as a failing
  * network would. */

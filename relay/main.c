@@ -29,6 +29,9 @@ struct relay_options {
     int ready_fd; /* -1, or where to say that all listeners are open */
     int state_fd; /* -1, or what is kept of a relay whose process ends, and is there for the next */
     int disk_fd;  /* -1, or the file of its log, likewise */
+    uint32_t copy_count; /* relays of its job of whose logs it may keep a copy ... */
+    int copy_fd;         /* ... in memory that outlives it, too: of the first; others follow */
+    uint32_t incarnation;
     uint64_t spin_ns;
     bool drop_unreadable; /* of jobs in a log that survives the loss of power */
     bool list, help;
@@ -56,6 +59,19 @@ static int add_address(void *place, const char *address, struct cw_err *err)
 static int keep_listener(void *place, const char *words, struct cw_err *err)
 {
     return relay_place_keep(place, words, err);
+}
+
+/* FIRST,COUNT: descriptor FIRST + n is for the copy of relay n of the job. */
+static int take_copies(void *to, const char *words, struct cw_err *err)
+{
+    struct relay_options *o = to;
+    int end = 0;
+
+    if (sscanf(words, "%d,%u%n", &o->copy_fd, &o->copy_count, &end) == 2 && !words[end] &&
+        o->copy_fd > STDERR_FILENO && o->copy_count > 0 && o->copy_count <= CW_RELAYS_MAX)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--copy-fds %s: expected FIRST,COUNT of 1 to %u descriptors",
+                      words, CW_RELAYS_MAX);
 }
 
 #define AT(field) offsetof(struct relay_options, field)
@@ -88,6 +104,8 @@ static const struct cw_option own_options[] = {
     {"ready-fd", .argument = "FD", CW_OPTION_FD, AT(ready_fd)},
     {"state-fd", .argument = "FD", CW_OPTION_FD, AT(state_fd)},
     {"disk-fd", .argument = "FD", CW_OPTION_FD, AT(disk_fd)},
+    {"copy-fds", .argument = "FIRST,COUNT", CW_OPTION_CALL, 0, .take = take_copies},
+    {"incarnation", .argument = "N", CW_OPTION_NUMBER, AT(incarnation), 1, UINT32_MAX},
     {"list-engines", .kind = CW_OPTION_FLAG, .at = AT(list), .help = "one line for each engine"},
     {"help", .kind = CW_OPTION_FLAG, .at = AT(help), .help = "this text"},
     {0}};
@@ -126,6 +144,13 @@ static int check_sync(const struct relay_options *o, struct cw_err *err)
     return CW_OK;
 }
 
+static int check_copies(const struct relay_options *o, struct cw_err *err)
+{
+    if (o->copy_count > 0 && o->settings.log_safety != RELAY_LOG_COPIED)
+        return cw_err_set(err, CW_EINVAL, "--copy-fds needs --log-safety copy");
+    return CW_OK;
+}
+
 /* Returns -1 to go on, or an exit code. */
 static int parse(struct relay_options *o, int argc, char **argv, struct cw_err *err)
 {
@@ -142,7 +167,7 @@ static int parse(struct relay_options *o, int argc, char **argv, struct cw_err *
                    argv[optind]);
     else if (o->place.count == 0)
         cw_err_set(err, CW_EINVAL, "no --listen ADDRESS; see causeway relay --help");
-    else if (check_sync(o, err) == CW_OK)
+    else if (check_sync(o, err) == CW_OK && check_copies(o, err) == CW_OK)
         return -1;
     return 2;
 }
@@ -413,6 +438,7 @@ int cmd_relay(int argc, char **argv)
                               .ready_fd = -1,
                               .state_fd = -1,
                               .disk_fd = -1,
+                              .incarnation = 1,
                               .spin_ns = SPIN_NS_DEFAULT};
     struct cw_err err = {0};
     int code;

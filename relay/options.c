@@ -73,10 +73,12 @@ const struct cw_option relay_setting_options[] = {
      .help = "how much at most; 0: nothing (default: half of what is free there). When memory and "
              "disk are spent, the rank with the largest log, of the job whose logs hold the most, "
              "can no longer be restarted"},
-    {"log-safety", .argument = "memory|file|sync", CW_OPTION_WORD, AT(log_safety),
-     .help = "what the log outlives: memory (default, but with --channel file): nothing, it ends "
-             "with the relay's process, "
-             "and so do the jobs; file: that process, which is started again on its log; sync: the "
-             "loss of power, too: nothing is told to anybody before it is on disk"},
+    {"log-safety", .argument = "memory|file|sync|copy", CW_OPTION_WORD, AT(log_safety),
+     .help =
+         "what the log outlives: memory (default, but with --channel file): nothing, it ends "
+         "with the relay's process, "
+         "and so do the jobs; file: that process, which is started again on its log; sync: the "
+         "loss of power, too: nothing is told to anybody before it is on disk; copy: as file, and "
+         "the loss of its host, where its dispatcher names relays that have a copy"},
     {0},
 };

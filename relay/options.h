@@ -12,6 +12,7 @@ enum relay_log_safety {
     RELAY_LOG_IN_MEMORY, /* nothing: it ends with the relay's process, and so do its jobs */
     RELAY_LOG_IN_FILE,   /* that process: another one goes on with the log */
     RELAY_LOG_SYNCED,    /* also the loss of power: what was told to the world is on disk */
+    RELAY_LOG_COPIED,    /* that process, and its host: other relays have copies */
 };
 
 struct relay_settings {

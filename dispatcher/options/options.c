@@ -367,6 +367,9 @@ static int check_recovery(struct run_options *o, struct cw_err *err)
         return cw_err_set(err, CW_EINVAL, "--%s is for the log, which --no-log turns off", name);
     if (o->job_dir && check_job_dir(o, err) < 0)
         return err->code;
+    if (o->relay_settings.log_safety == RELAY_LOG_COPIED)
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-safety copy is for relays that are told who has the copies");
     if (!o->job_dir && o->relay_settings.log_safety == RELAY_LOG_SYNCED)
         return cw_err_set(err, CW_EINVAL,
                           "--log-safety sync needs --job-dir DIR here: see --resume");

@@ -248,7 +248,7 @@ static const char *link_address(const struct relays *r, uint32_t from, uint32_t 
 
 static int tell_link(struct relays *r, uint32_t from, uint32_t to, struct cw_err *err)
 {
-    struct cw_link link = {.peer = to};
+    struct cw_link link = {.peer = to, .incarnation = 1};
     uint8_t body[CW_LINK_SIZE + CW_LINK_ADDRESS_MAX];
     uint8_t key[CW_KEY_SIZE];
 

@@ -8,7 +8,7 @@
 
 #define SHOWN_MAX 32u /* bytes of a payload that are shown themselves */
 #define ROOM_MIN 4096u
-#define CODES 13 /* of REFUSED, and of NOTICE */
+#define CODES 14 /* of REFUSED, and of NOTICE */
 
 static void *must(void *at)
 {
@@ -261,6 +261,7 @@ static void say_code(struct words *w, uint8_t type, const uint8_t *body, size_t 
         [CW_NOTICE_FATAL] = "FATAL",       [CW_NOTICE_RANK_LIVE] = "RANK_LIVE",
         [CW_NOTICE_UNLOGGED] = "UNLOGGED", [CW_NOTICE_LINKED] = "LINKED",
         [CW_NOTICE_UNLINKED] = "UNLINKED", [CW_NOTICE_UNSYNCED] = "UNSYNCED",
+        [CW_NOTICE_COVERED] = "COVERED",   [CW_NOTICE_UNCOVERED] = "UNCOVERED",
     };
     const char *const *names = type == CW_FRAME_REFUSED ? refusals : notices;
     struct cw_notice_body v;

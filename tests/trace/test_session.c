@@ -381,7 +381,7 @@ TEST(strange_hellos)
     x->hello.version = 1;
     x->hello.role = CW_ROLE_RANK;
     fixture_hello(x);
-    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 15'\nx is closed\n");
+    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 16'\nx is closed\n");
     fixture_connect(&f, x, "x");
     x->hello.role = 5;
     fixture_hello(x);

@@ -293,7 +293,8 @@ TEST(lengths)
         if (strcmp(cw_frame_name((uint8_t)type), "?") == 0)
             continue;
         if (type == CW_FRAME_SEND || type == CW_FRAME_SEND_DATA || type == CW_FRAME_MESSAGE ||
-            type == CW_FRAME_ARRIVAL || type == CW_FRAME_FORWARD || type == CW_FRAME_FORWARD_DATA)
+            type == CW_FRAME_ARRIVAL || type == CW_FRAME_FORWARD || type == CW_FRAME_FORWARD_DATA ||
+            type == CW_FRAME_COPY_PART)
             most += CW_FRAME_DATA_MAX;
         if (type == CW_FRAME_READINGS)
             most += CW_READINGS_MAX;

@@ -336,7 +336,8 @@ TEST(bad_recovery)
     bad("run --log-memory x p", "--log-memory 'x'");
     bad("run --log-memory 1G --no-log p", "--log-memory is for the log");
     bad("run --log-dir /tmp --no-log p", "--log-dir is for the log");
-    bad("run --log-safety never p", "--log-safety never: expected memory, file or sync");
+    bad("run --log-safety never p", "--log-safety never: expected memory, file, sync or copy");
+    bad("run --log-safety copy p", "--log-safety copy is for relays");
     bad("run --log-safety sync p", "--log-safety sync needs --job-dir DIR here");
     bad("run --log-safety file --no-log p", "--log-safety is for the log");
     bad("run --log-safety file --resume-timeout 0 p", "--resume-timeout 0 gives them up at once");
