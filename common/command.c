@@ -53,6 +53,16 @@ void command_fd(struct command *c, const char *option, int fd)
     command_number(c, option, "%d", fd);
 }
 
+void command_fds(struct command *c, const char *option, int first, uint32_t count)
+{
+    if (count == 0)
+        return;
+    assert(c->fd_count + count <= COMMAND_FDS_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        c->fds[c->fd_count++] = first + (int)i;
+    command_number(c, option, "%d,%u", first, count);
+}
+
 int command_key(struct command *c, const uint8_t key[CW_KEY_SIZE], struct cw_err *err)
 {
     int fds[2];

@@ -8,7 +8,7 @@
 
 #define COMMAND_WORDS_MAX 96u
 #define COMMAND_TEXT_MAX 256u /* bytes of values that are numbers */
-#define COMMAND_FDS_MAX 12u
+#define COMMAND_FDS_MAX (12u + CW_RELAYS_MAX)
 
 /* All that execve(2) takes, made before fork: after it there are async-signal-safe calls alone. */
 struct command {
@@ -38,6 +38,8 @@ __attribute__((format(printf, 3, 4))) void command_number(struct command *comman
                                                           const char *option, const char *fmt, ...);
 /* An option that names a descriptor, which goes down and stays the caller's. -1: there is none. */
 void command_fd(struct command *command, const char *option, int fd);
+/* One that names `count` of them, which follow each other: FIRST,COUNT. 0: there are none. */
+void command_fds(struct command *command, const char *option, int first, uint32_t count);
 /* --key-fd: it goes down through a pipe. Errors: CW_ESYS. */
 int command_key(struct command *command, const uint8_t key[CW_KEY_SIZE], struct cw_err *err);
 

@@ -30,6 +30,11 @@ static uint32_t slots_of(const struct host *host, const struct placement_options
     return !slots ? 1 : slots < most ? slots : most;
 }
 
+uint32_t placement_room(const struct host *host)
+{
+    return host->slots_max ? host->slots_max : UINT32_MAX;
+}
+
 /* With one slot for each host of which no number is said there are too few. */
 static bool needs_cores(const struct placing *p)
 {
@@ -55,7 +60,7 @@ static int measure(struct placing *p, struct cw_err *err)
         room->quota = o->ppn ? o->ppn : room->slots;
         room->most = room->slots;
         if (o->oversubscribe && room->slots)
-            room->most = host->slots_max ? host->slots_max : UINT32_MAX;
+            room->most = placement_room(host);
         if (room->quota > room->most && !host->spare && !host->without_ranks)
             return cw_err_set(
                 err, CW_EINVAL, "--ppn %u: host %s has %u slots, and may have %u ranks%s", o->ppn,
@@ -64,6 +69,12 @@ static int measure(struct placing *p, struct cw_err *err)
         p->placement->slots += room->slots;
     }
     return CW_OK;
+}
+
+/* Of so many ranks on all slots of a host, as many on this one. */
+static uint32_t share_of(uint64_t most, uint32_t slot, uint32_t slots)
+{
+    return (uint32_t)((most - slot + slots - 1) / slots);
 }
 
 static void fill_slots(const struct placing *p)
@@ -75,8 +86,7 @@ static void fill_slots(const struct placing *p)
 
         for (uint32_t slot = 0; slot < room->slots; slot++) {
             placement->slot_host[room->first + slot] = i;
-            placement->slot_ranks_max[room->first + slot] =
-                (uint32_t)((room->most - slot + room->slots - 1) / room->slots);
+            placement->slot_ranks_max[room->first + slot] = share_of(room->most, slot, room->slots);
         }
     }
 }
@@ -269,6 +279,21 @@ void placement_local(const struct placement *placement, uint32_t rank, uint32_t 
 {
     *local_rank = placement_together(placement, rank, rank, NULL, 0);
     *local_ranks = placement_together(placement, rank, ranks, NULL, 0);
+}
+
+void placement_let_share(struct placement *placement, const struct host_list *hosts)
+{
+    uint32_t first = 0, next;
+
+    for (; first < placement->slots; first = next) {
+        uint32_t host = placement->slot_host[first];
+
+        for (next = first; next < placement->slots && placement->slot_host[next] == host;)
+            next++;
+        for (uint32_t slot = first; slot < next; slot++)
+            placement->slot_ranks_max[slot] =
+                share_of(placement_room(&hosts->host[host]), slot - first, next - first);
+    }
 }
 
 void placement_free(struct placement *placement)

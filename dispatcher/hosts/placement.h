@@ -45,6 +45,11 @@ uint32_t placement_host(const struct placement *placement, uint32_t rank);
  * them are written. */
 uint32_t placement_together(const struct placement *placement, uint32_t rank, uint32_t ranks,
                             uint16_t *to, uint32_t max);
+/* From now on ranks may share slots, though they did not when they were placed: as many as the
+ * slots_max of each host lets them. */
+void placement_let_share(struct placement *placement, const struct host_list *hosts);
+/* How many ranks may be on a host at a time, where they share slots. */
+uint32_t placement_room(const struct host *host);
 void placement_free(struct placement *placement);
 
 #endif

@@ -162,26 +162,26 @@ void backups_begin(struct backups *b, uint64_t now_ns)
 }
 
 /* Whether what it says is about the backups that it has now. */
-static bool is_of_now(const struct backup *r)
+static bool is_of_now(const struct backup *r, uint64_t number)
 {
-    return wants_backups(r) && r->is_told && r->told == r->peers && r->peers;
+    return wants_backups(r) && r->is_told && r->told == r->peers && r->peers && r->number == number;
 }
 
-void backups_covered(struct backups *b, uint32_t relay)
+void backups_covered(struct backups *b, uint32_t relay, uint64_t number)
 {
     struct backup *r = &b->relay[relay];
 
-    if (!is_of_now(r))
+    if (!is_of_now(r, number))
         return;
     r->valid = r->peers;
     r->covered_before = true;
 }
 
-void backups_uncovered(struct backups *b, uint32_t relay, uint64_t now_ns)
+void backups_uncovered(struct backups *b, uint32_t relay, uint64_t number, uint64_t now_ns)
 {
     struct backup *r = &b->relay[relay];
 
-    if (!is_of_now(r))
+    if (!is_of_now(r, number))
         return;
     r->unfit |= r->peers;
     drop(r, r->peers, now_ns);
@@ -286,6 +286,8 @@ static enum backups_action order_copy(struct backup *r, struct backups_order *or
 {
     r->is_told = true;
     r->told = r->peers;
+    order->number = ++r->number;
+    order->incarnation = r->incarnation;
     put_peers(order, r->peers);
     return BACKUPS_COPY;
 }
@@ -308,16 +310,23 @@ static enum backups_action order_of_state(const struct backups *b, struct backup
     return BACKUPS_CLOSE;
 }
 
+static bool is_to_be_told(const struct backup *r)
+{
+    return wants_backups(r) && (!r->is_told || r->told != r->peers);
+}
+
+/* Who has lost its backup holds all back, also its answers to CLOSE: it is told of others first. */
 enum backups_action backups_next(struct backups *b, struct backups_order *order)
 {
     for (uint32_t relay = 0; b->begun && relay < b->relays; relay++) {
-        struct backup *r = &b->relay[relay];
-
         *order = (struct backups_order){.relay = relay};
-        if (r->due)
-            return order_of_state(b, r, order);
-        if (wants_backups(r) && (!r->is_told || r->told != r->peers))
-            return order_copy(r, order);
+        if (is_to_be_told(&b->relay[relay]))
+            return order_copy(&b->relay[relay], order);
+    }
+    for (uint32_t relay = 0; b->begun && relay < b->relays; relay++) {
+        *order = (struct backups_order){.relay = relay};
+        if (b->relay[relay].due)
+            return order_of_state(b, &b->relay[relay], order);
     }
     return BACKUPS_NOTHING;
 }

@@ -26,7 +26,8 @@ struct backups_order {
     uint32_t relay;
     uint32_t at;          /* CLOSE, START */
     uint32_t host;        /* CLOSE, START: the one that its group goes to; LOST: that was lost */
-    uint32_t incarnation; /* CLOSE: of the process that is shut out; START: of the new one */
+    uint32_t incarnation; /* of its process that is told, shut out (CLOSE) or started (START) */
+    uint32_t number;      /* COPY: how many orders of this kind it was given, with this one */
     uint32_t peers;       /* COPY */
     uint32_t peer[BACKUPS_MAX];
     bool full;           /* LOST: there is a copy, on a host that has no room for the group */
@@ -45,12 +46,13 @@ struct backup {
         BACKUP_GONE,     /* and does not come back */
     } state;
     uint32_t at;
-    uint32_t peers; /* bits: its backups */
-    uint32_t valid; /* ... those that have all of it that others can know of */
-    uint32_t unfit; /* bits: those that could not keep a copy */
-    uint32_t told;  /* `peers` as it was told last ... */
-    bool is_told;   /* ... if it was */
-    bool due;       /* the order of its state is to be given */
+    uint32_t peers;  /* bits: its backups */
+    uint32_t valid;  /* ... those that have all of it that others can know of */
+    uint32_t unfit;  /* bits: those that could not keep a copy */
+    uint32_t told;   /* `peers` as it was told last ... */
+    uint32_t number; /* ... in so many orders */
+    bool is_told;    /* ... by its process of now */
+    bool due;        /* the order of its state is to be given */
     bool covered_before;
     uint64_t since_ns; /* it is not covered since then */
 };
@@ -75,10 +77,10 @@ void backups_add(struct backups *backups, uint32_t host, uint32_t room, uint32_t
 /* All were added, and run: they get backups. */
 void backups_begin(struct backups *backups, uint64_t now_ns);
 
-/* What its notices say: all that it has is at the backups that it was told last; or one of them
- * could not keep it, and it is nowhere else. */
-void backups_covered(struct backups *backups, uint32_t relay);
-void backups_uncovered(struct backups *backups, uint32_t relay, uint64_t now_ns);
+/* What its notices say: all that it has is at the backups of the order of this number; or one of
+ * them cannot keep it. Of an order that is not the last one it is of no meaning. */
+void backups_covered(struct backups *backups, uint32_t relay, uint64_t number);
+void backups_uncovered(struct backups *backups, uint32_t relay, uint64_t number, uint64_t now_ns);
 
 /* One that no relay is on is let pass, and one that was lost before. */
 void backups_host_lost(struct backups *backups, uint32_t host, uint64_t now_ns);

@@ -24,8 +24,17 @@ void job_place(struct job *job, struct job_slot *slot, uint32_t slots, const uin
         r->slot = rank_slot ? rank_slot[i] : i;
         assert(r->slot < slots);
         slot[r->slot].ranks++;
-        r->search = (struct slot_search){.site = slot[r->slot].site, .cut_site = JOB_NO_SITE};
+        r->search = (struct slot_search){
+            .site = slot[r->slot].site, .cut_site = JOB_NO_SITE, .bound = JOB_ANY_HOST};
     }
+}
+
+void job_bind(struct job *job, uint32_t rank, uint32_t host)
+{
+    struct slot_search *search = &job->rank[rank].search;
+
+    search->bound = host;
+    search->tried = 0;
 }
 
 /* --- what all the parts need --- */

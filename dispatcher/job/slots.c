@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { OF_HOST, OF_SITE, OF_OTHERS, ROUNDS };
+enum { OF_HOST, OF_SITE, OF_OTHERS, ROUNDS, NEVER = 2 * ROUNDS };
 
 /* How far from where it was: which round of tries it is for. A site from where it lost its relay,
  * which may be out of reach from there, comes after all others. */
@@ -11,6 +11,8 @@ static uint32_t distance(const struct slot_search *search, const struct job_slot
 {
     uint32_t last = slot->site == search->cut_site ? ROUNDS : 0;
 
+    if (search->bound != JOB_ANY_HOST)
+        return slot->host == search->bound ? OF_HOST : NEVER;
     if (slot->host == search->host)
         return last + OF_HOST;
     return last + (slot->site == search->site ? OF_SITE : OF_OTHERS);

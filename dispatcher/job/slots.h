@@ -6,6 +6,7 @@
 #include "dispatcher/job/liveness.h"
 
 #define JOB_NO_SITE UINT32_MAX
+#define JOB_ANY_HOST UINT32_MAX
 
 /* A place for a process. */
 struct job_slot {
@@ -28,6 +29,7 @@ struct slot_search {
     uint32_t site;     /* of its first slot */
     uint32_t host;     /* of the one before */
     uint32_t cut_site; /* with any_site: from where it lost its relay last; or JOB_NO_SITE */
+    uint32_t bound;    /* the only host that it may be on; or JOB_ANY_HOST */
     uint32_t first;    /* of the slots to be tried ... */
     uint64_t tried;    /* ... and how many were looked at */
 };

@@ -1,6 +1,7 @@
 #include "dispatcher/node/units.h"
 #include "common/secret.h"
 #include "common/transport.h"
+#include "dispatcher/node/copy_fds.h"
 #include "dispatcher/servers/image_dir.h"
 
 #include <signal.h>
@@ -19,6 +20,7 @@ struct job_unit {
     char local[CW_ADDRESS_MAX];
     char tcp[CW_ADDRESS_MAX]; /* "": nowhere */
     struct relay_kept kept;   /* of a relay that returns */
+    struct copy_fds copies;   /* that it keeps of others' logs */
     struct image_dir images;  /* of a server */
 };
 
@@ -65,6 +67,7 @@ static int add_kept(struct job_unit *u, struct command *command, struct cw_err *
         return err->code;
     command_fd(command, "--state-fd", u->kept.state_fd);
     command_fd(command, "--disk-fd", u->kept.disk_fd);
+    command_fds(command, "--copy-fds", u->copies.first, u->copies.count);
     command->death = ending_signal(u);
     return CW_OK;
 }
@@ -174,6 +177,7 @@ static void forget(struct job_unit *u)
     if (u->unit.begun && !is_relay(u))
         image_dir_remove(&u->images);
     relay_kept_close(&u->kept);
+    copy_fds_close(&u->copies);
     cw_secret_free(u->key, CW_KEY_SIZE);
     free(u->order);
 }
@@ -248,6 +252,23 @@ static struct relay_kept take_kept(struct units *units, const struct node_unit *
     return kept;
 }
 
+/* The relay that has kept the copy finds an empty one in its place, should it be started again. */
+static int take_copy(struct job_unit *u, struct cw_err *err)
+{
+    const struct node_unit *order = u->order;
+    int fd;
+
+    err->code = CW_OK;
+    if (order->copies && copy_fds_make(&u->copies, order->copies, err) < 0)
+        return err->code;
+    if (!has(u, NODE_UNIT_COPIED))
+        return CW_OK;
+    fd = copy_fds_take(&u->of->unit[order->from].copies, order->number, err);
+    if (fd >= 0)
+        u->kept.state_fd = fd;
+    return err->code;
+}
+
 static int start(struct units *units, const struct node_unit *order, struct cw_err *err)
 {
     struct job_unit *u = &units->unit[order->number];
@@ -269,7 +290,7 @@ static int start(struct units *units, const struct node_unit *order, struct cw_e
                       .no_more = relay ? "the job's own relay has ended"
                                        : "the job's own checkpoint server ends again and again",
                       .returns = has(u, NODE_UNIT_RETURNS)};
-    if (choose_places(u, err) == CW_OK)
+    if (take_copy(u, err) == CW_OK && choose_places(u, err) == CW_OK)
         unit_start(&u->unit);
     else
         on_failed(u, UNIT_NO_STATUS, err);

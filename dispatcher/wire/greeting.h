@@ -8,7 +8,7 @@
 #include "common/marker.h"
 
 #define GREETING_MAGIC "\nCAUSEWAY-NODE:2f1c\n"
-#define GREETING_PROTOCOL 11u    /* of nodes; its first fields are the same in each */
+#define GREETING_PROTOCOL 12u    /* of nodes; its first fields are the same in each */
 #define GREETING_FRAME_MAX 4096u /* bytes of a frame after its header */
 #define GREETING_TEXT_MAX 255u   /* bytes of a text in a frame */
 #define GREETING_HEADER 8u       /* length, type */

@@ -115,6 +115,8 @@ size_t node_unit_put(uint8_t *to, const struct node_unit *v)
     cw_put_u32(&w, v->kind);
     cw_put_u32(&w, v->flags);
     cw_put_bytes(&w, v->key, sizeof(v->key));
+    cw_put_u32(&w, v->copies);
+    cw_put_u32(&w, v->from);
     cw_put_u64(&w, v->bytes_max);
     put_text(&w, v->dir);
     put_text(&w, v->listen);
@@ -132,6 +134,8 @@ bool node_unit_get(const uint8_t *from, size_t size, struct node_unit *v)
     v->kind = cw_get_u32(&r);
     v->flags = cw_get_u32(&r);
     cw_get_copy(&r, v->key, sizeof(v->key));
+    v->copies = cw_get_u32(&r);
+    v->from = cw_get_u32(&r);
     v->bytes_max = cw_get_u64(&r);
     get_text(&r, v->dir, sizeof(v->dir) - 1);
     get_text(&r, v->listen, sizeof(v->listen) - 1);
@@ -142,7 +146,8 @@ bool node_unit_get(const uint8_t *from, size_t size, struct node_unit *v)
         cw_get_bytes(&r, (size_t)(end - at) + 1);
     }
     return cw_reader_end(&r) && v->number < NODE_UNITS_MAX && v->kind < NODE_UNIT_KINDS &&
-           (v->flags & ~(NODE_UNIT_RETURNS | NODE_UNIT_KEPT)) == 0;
+           v->copies <= CW_RELAYS_MAX && v->from < CW_RELAYS_MAX &&
+           (v->flags & ~(NODE_UNIT_RETURNS | NODE_UNIT_KEPT | NODE_UNIT_COPIED)) == 0;
 }
 
 /* --- programs that are sent --- */

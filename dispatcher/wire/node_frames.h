@@ -118,6 +118,7 @@ enum node_unit_kind { NODE_UNIT_IS_RELAY, NODE_UNIT_IS_SERVER, NODE_UNIT_KINDS }
 enum node_unit_flag {
     NODE_UNIT_RETURNS = 1, /* it is started again */
     NODE_UNIT_KEPT = 2,    /* what it keeps outlives the node, of a relay in files of that */
+    NODE_UNIT_COPIED = 4,  /* a relay that was elsewhere goes on from the copy of its log */
 };
 
 /* A process of the job that is not a rank's, known in the job by its number. */
@@ -127,13 +128,15 @@ struct node_unit {
     uint32_t flags;
     uint32_t count; /* of `words` */
     uint8_t key[CW_KEY_SIZE];
+    uint32_t copies; /* a relay keeps copies of the logs of so many, these being the first ones */
+    uint32_t from;   /* COPIED: the relay on this host which has kept it */
     uint64_t bytes_max; /* of a server; 0: a share of what is free there */
     char dir[PATH_MAX]; /* of a server's images, or a relay's log; "": it is chosen, or none */
     char listen[CW_ADDRESS_MAX];  /* tcp:HOST:PORT beside its socket; "": no */
     uint32_t used;                /* bytes of these: */
     char words[NODE_WORDS_BYTES]; /* options and their values, each with its end */
 };
-#define NODE_UNIT_MAX (68u + PATH_MAX + CW_ADDRESS_MAX + NODE_WORDS_BYTES)
+#define NODE_UNIT_MAX (76u + PATH_MAX + CW_ADDRESS_MAX + NODE_WORDS_BYTES)
 
 /* Adds an option and its value. False: there is no room. */
 bool node_unit_option(struct node_unit *unit, const char *option, const char *value);

@@ -65,13 +65,23 @@ static void is_lost(uint32_t relay, uint32_t host)
     CU_ASSERT_EQUAL(order.host, host);
 }
 
-/* All say that they are covered. */
+/* It says that it is covered, or cannot be, by those that it was told last. */
+static void is_covered(uint32_t relay)
+{
+    backups_covered(&b, relay, b.relay[relay].number);
+}
+
+static void cannot_be_covered(uint32_t relay)
+{
+    backups_uncovered(&b, relay, b.relay[relay].number, LATER);
+}
+
 static void cover_all(void)
 {
     while (backups_next(&b, &order) != BACKUPS_NOTHING)
         ;
     for (uint32_t i = 0; i < b.relays; i++)
-        backups_covered(&b, i);
+        is_covered(i);
 }
 
 static void run(uint32_t relays, uint32_t spares, uint32_t copies)
@@ -89,7 +99,7 @@ TEST(in_a_ring)
     is_quiet();
     CU_ASSERT_FALSE(backups_is_covered(&b, 1));
     CU_ASSERT_TRUE(backups_is_awaited(&b, 1));
-    backups_covered(&b, 1);
+    is_covered(1);
     CU_ASSERT_TRUE(backups_is_covered(&b, 1));
     CU_ASSERT_FALSE(backups_is_awaited(&b, 1));
     CU_ASSERT_EQUAL(backups_host_of(&b, 1), 2);
@@ -150,7 +160,7 @@ TEST(lost_host)
     is_told(1, 1u << 3);
     is_quiet();
     CU_ASSERT_FALSE(backups_is_covered(&b, 1));
-    backups_covered(&b, 1);
+    is_covered(1);
     CU_ASSERT_TRUE(backups_is_covered(&b, 1));
     CU_ASSERT_TRUE(backups_is_covered(&b, 2));
 }
@@ -159,16 +169,16 @@ TEST(one_host_after_the_other)
 {
     run(3, 0, 1);
     backups_host_lost(&b, 0, NOW);
-    closes(0, 1, 1);
     is_told(2, 1u << 1);
+    closes(0, 1, 1);
     backups_closed(&b, 0, 1, true, NOW);
     starts(0, 1, 1, 2);
     backups_is_up(&b, 0, NOW);
     cover_all();
     backups_host_lost(&b, 1, LATER);
+    is_told(2, 0);
     closes(0, 2, 2);
     closes(1, 2, 1);
-    is_told(2, 0);
     backups_closed(&b, 1, 2, true, LATER);
     starts(1, 2, 2, 2);
     backups_closed(&b, 0, 2, true, LATER);
@@ -200,9 +210,9 @@ TEST(two_at_once_with_two_copies)
     backups_host_lost(&b, 1, LATER);
     backups_host_lost(&b, 2, LATER + 1);
     is_told(0, 1u << 3);
+    is_told(3, 1u << 0);
     closes(1, 3, 1);
     closes(2, 0, 1);
-    is_told(3, 1u << 0);
     is_quiet();
     CU_ASSERT_FALSE(backups_is_covered(&b, 0));
     CU_ASSERT_TRUE(backups_is_covered(&b, 3));
@@ -213,13 +223,16 @@ TEST(lost_on_the_way)
 {
     run(4, 0, 2);
     backups_host_lost(&b, 0, LATER);
+    is_told(2, 1u << 1 | 1u << 3);
+    is_told(3, 1u << 1 | 1u << 2);
     closes(0, 1, 1);
     backups_closed(&b, 0, 1, true, LATER);
-    while (backups_next(&b, &order) == BACKUPS_COPY)
-        ;
-    CU_ASSERT_EQUAL(order.incarnation, 2);
+    starts(0, 1, 1, 2);
     backups_host_lost(&b, 1, LATER);
+    is_told(2, 1u << 3);
+    is_told(3, 1u << 2);
     closes(0, 2, 2);
+    closes(1, 2, 1);
     backups_is_up(&b, 0, LATER); /* which is of the one before */
     backups_closed(&b, 0, 1, true, LATER);
     CU_ASSERT_TRUE(backups_is_moving(&b, 0));
@@ -269,6 +282,7 @@ TEST(room_of_hosts)
     run(3, 0, 1);
     b.host[1].room = 7;
     backups_host_lost(&b, 0, LATER);
+    is_told(2, 0);
     is_lost(0, 0);
     CU_ASSERT_TRUE(order.full);
     backups_init(&b, 1);
@@ -285,13 +299,13 @@ TEST(room_of_hosts)
 TEST(backup_without_room_for_a_copy)
 {
     run(3, 0, 1);
-    backups_uncovered(&b, 0, LATER);
+    cannot_be_covered(0);
     is_told(0, 1u << 2);
     CU_ASSERT_FALSE(backups_is_covered(&b, 0));
-    backups_uncovered(&b, 0, LATER);
+    cannot_be_covered(0);
     is_told(0, 0);
-    backups_uncovered(&b, 0, LATER);
-    backups_covered(&b, 0); /* said of none */
+    cannot_be_covered(0);
+    is_covered(0); /* said of none */
     CU_ASSERT_FALSE(backups_is_covered(&b, 0));
     is_quiet();
 }
@@ -301,10 +315,14 @@ TEST(covered_too_early)
 {
     run(3, 0, 1);
     backups_host_lost(&b, 1, LATER);
-    backups_covered(&b, 0);
+    is_covered(0);
     CU_ASSERT_FALSE(backups_is_covered(&b, 0));
     is_told(0, 1u << 2);
-    backups_covered(&b, 0);
+    CU_ASSERT_EQUAL(order.number, 2);
+    backups_covered(&b, 0, 1);
+    backups_uncovered(&b, 0, 1, LATER);
+    CU_ASSERT_FALSE(backups_is_covered(&b, 0));
+    backups_covered(&b, 0, 2);
     CU_ASSERT_TRUE(backups_is_covered(&b, 0));
 }
 
@@ -417,7 +435,7 @@ static bool step(struct world *w, uint32_t what, uint32_t losses_max)
     } else if (what % 2 == 0 && w->relay[relay].telling) {
         w->relay[relay].telling = false;
         w->relay[relay].copies = w->relay[relay].told;
-        backups_covered(&w->core, relay);
+        backups_covered(&w->core, relay, w->core.relay[relay].number);
     } else if (what % 2 && w->relay[relay].closing) {
         w->relay[relay].closing = false;
         backups_closed(&w->core, relay, w->relay[relay].at, true, NOW);

@@ -501,6 +501,26 @@ TEST(oversubscribed)
 }
 
 /* No slot gets more than it may have, and each rank has one. */
+/* Placed on slots of their own, ranks may share these when they are started again. */
+TEST(shared_later)
+{
+    static struct host hosts[3] = {{.name = "a", .slots = 2, .slots_max = 5},
+                                   {.name = "b", .slots = 1},
+                                   {.name = "c", .slots = 2, .slots_max = 2}};
+    static const struct host_list list = {hosts, 3};
+    static const struct placement_options options = {.map = PLACEMENT_BY_SLOT};
+    static const uint32_t most[5] = {3, 2, UINT32_MAX, 1, 1};
+
+    CU_ASSERT_EQUAL_FATAL(placement_make(&placement, &list, 5, &options, &err), CW_OK);
+    for (uint32_t i = 0; i < 5; i++)
+        CU_ASSERT_EQUAL(placement.slot_ranks_max[i], 1);
+    placement_let_share(&placement, &list);
+    for (uint32_t i = 0; i < 5; i++)
+        CU_ASSERT_EQUAL(placement.slot_ranks_max[i], most[i]);
+    CU_ASSERT_EQUAL(placement_room(&hosts[0]), 5);
+    placement_free(&placement);
+}
+
 TEST(placements_keep_the_bounds)
 {
     uint64_t seed = 18;

@@ -190,6 +190,44 @@ TEST(too_few_slots)
             "--oversubscribe");
 }
 
+/* The ranks of one relay go where that goes, though other slots are free, and nowhere else. */
+TEST(bound_to_a_host)
+{
+    static const uint32_t filled[RANKS] = {0, 1, 3};
+
+    run_on(filled, SLOTS, 2);
+    for (uint32_t i = 0; i < RANKS; i++)
+        job_bind(&job, i, i < 2 ? 0 : 1);
+    job_rank_ended(&job, 0, KILLED(SIGKILL), NOW);
+    starts(0, 0);
+    job_start_failed(&job, 0, 1, NOW, "no");
+    starts(0, 2);
+    job_rank_started(&job, 0, NOW);
+    run_well(1);
+    job_bind(&job, 0, 1);
+    host_is(LIFE_DEAD, 0, NOW + JOB_BACKOFF_MAX_NS);
+    CU_ASSERT_EQUAL(next_at(NOW + 2 * JOB_BACKOFF_MAX_NS), JOB_START);
+    CU_ASSERT_EQUAL(order.slot, 3); /* which it shares, and slot 4 is free */
+    job_start_failed(&job, 0, 1, NOW, "no");
+    signals(SIGTERM);
+    CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "started on no free slot"));
+}
+
+/* It waits for its relay there, and both are to go on elsewhere. */
+TEST(bound_anew_before_it_is_started)
+{
+    run_on(apart, SLOTS, 1);
+    job_bind(&job, 2, 2);
+    host_is(LIFE_DEAD, 1, NOW);
+    starts(2, 4);
+    job_bind(&job, 2, 0);
+    host_is(LIFE_DEAD, 2, NOW);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+    job_start_failed(&job, 2, 1, NOW, "the host is lost");
+    starts(2, 2);
+    slots_agree();
+}
+
 /* When none is free any more, those with the fewest ranks. */
 TEST(slots_are_shared)
 {

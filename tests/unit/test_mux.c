@@ -585,7 +585,9 @@ TEST(order_for_a_unit)
     static uint8_t bytes[NODE_UNIT_MAX];
     static struct node_unit v = {.number = NODE_UNIT_SERVER,
                                  .kind = NODE_UNIT_IS_SERVER,
-                                 .flags = NODE_UNIT_RETURNS | NODE_UNIT_KEPT,
+                                 .flags = NODE_UNIT_RETURNS | NODE_UNIT_KEPT | NODE_UNIT_COPIED,
+                                 .copies = CW_RELAYS_MAX,
+                                 .from = CW_RELAYS_MAX - 1,
                                  .bytes_max = 1ull << 40,
                                  .listen = "tcp:10.0.0.1:0"},
                             got;
@@ -607,6 +609,11 @@ TEST(order_for_a_unit)
     CU_ASSERT_FALSE(node_unit_get(bytes, size - 1, &got)); /* a word without its end */
     bytes[0]++;
     CU_ASSERT_FALSE(node_unit_get(bytes, size, &got));
+    v.copies++;
+    CU_ASSERT_FALSE(node_unit_get(bytes, node_unit_put(bytes, &v), &got));
+    v.copies--;
+    v.from++;
+    CU_ASSERT_FALSE(node_unit_get(bytes, node_unit_put(bytes, &v), &got));
 }
 
 TEST(more_words_of_a_unit_than_there_may_be)
