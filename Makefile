@@ -356,7 +356,8 @@ build/fuzz/%: build/fuzz-obj/tests/fuzz/%.o $(call fuzz_objects,$(FUZZED))
 	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $^ -o $@ -lsodium -llz4 $(FUZZ_LIBRARIES)
 build/fuzz/fuzz_device: $(call fuzz_objects,$(FUZZED_DEVICE))
 build/fuzz/fuzz_image: $(call fuzz_objects,rdevice/image/maps_line.c rdevice/image/remark.c rdevice/restorer/vdso.c \
-	dispatcher/ranks/output.c dispatcher/ranks/output_file.c dispatcher/wire/channel.c dispatcher/wire/mux.c)
+	dispatcher/ranks/output.c dispatcher/ranks/output_file.c dispatcher/wire/channel.c dispatcher/wire/gate.c \
+	dispatcher/wire/mux.c)
 build/fuzz/fuzz_jobs: $(call fuzz_objects,$(addprefix tests/lib/,codec.c fake_disk.c fuzz_client.c left.c))
 build/fuzz/fuzz_left: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c)
 build/fuzz/fuzz_journal: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c $(wildcard relay/inspect/*.c) \

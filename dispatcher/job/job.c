@@ -544,6 +544,8 @@ void job_life(struct job *job, const struct life_event *event, uint64_t now_ns)
         return;
     } else if (event->what == LIFE_BACK) {
         r->life.heard_ns = now_ns;
+    } else if (event->what == LIFE_ENDED) {
+        r->life.ended = true;
     } else if (event->what == LIFE_SUSPECT) {
         suspect(job, rank, event->text, now_ns);
         r->told_lost = true;
@@ -794,7 +796,8 @@ const char *job_rank_condition(const struct job *job, uint32_t rank, uint64_t pe
         return "ended";
     if (r->state == JOB_RANK_DOWN)
         return r->incarnation ? "down" : "starting";
-    if (!job->slots.slot[r->slot].suspect && now_ns > r->life.heard_ns + LIFE_PERIODS * period_ns)
+    if (!job->slots.slot[r->slot].suspect && !r->life.ended &&
+        now_ns > r->life.heard_ns + LIFE_PERIODS * period_ns)
         return "hung";
     if (!r->up)
         return "starting";

@@ -4,6 +4,8 @@ uint64_t life_end_ns(const struct life *life, uint64_t timeout_ns)
 {
     uint64_t silent_ns = timeout_ns ? life->heard_ns + timeout_ns : UINT64_MAX;
 
+    if (life->ended)
+        return UINT64_MAX;
     return life->dead_ns && life->dead_ns < silent_ns ? life->dead_ns : silent_ns;
 }
 

@@ -15,7 +15,8 @@ enum life_what {
     LIFE_SUSPECT, /* a process: it is dead if no more is heard of it soon; a host: nothing is heard
                      of it, which says nothing of its processes */
     LIFE_DEAD,
-    LIFE_BACK, /* a process: it gives a sign of life; a host: it is heard, or can be used again */
+    LIFE_ENDED, /* a process: it is silent from now on, since it has ended; how is to follow */
+    LIFE_BACK,  /* a process: it gives a sign of life; a host: it is heard, or can be used again */
 };
 
 struct life_event {
@@ -29,10 +30,11 @@ struct life_event {
 struct life {
     uint64_t heard_ns; /* its last sign of life */
     uint64_t dead_ns;  /* when it is taken for dead, being suspect; 0: it is not */
+    bool ended;        /* it has, and how is to follow */
 };
 
-/* From when on it is dead, unless it is heard of before; `timeout_ns`: how long it may be silent,
- * 0: for ever. */
+/* From when on it is dead, unless it is heard of before, or has ended; `timeout_ns`: how long it
+ * may be silent, 0: for ever. */
 uint64_t life_end_ns(const struct life *life, uint64_t timeout_ns);
 
 /* Signs of life that nobody was there to hear count as given: a dispatcher that was stopped, or had

@@ -23,9 +23,15 @@ struct process {
     uint32_t start; /* its number at the node */
     const struct launch_program *program;
     struct remote_process made;
-    bool present;           /* it is the process of its rank */
-    bool started;           /* which was told */
-    enum node_state state;  /* as its node told it */
+    bool present;          /* it is the process of its rank */
+    bool started;          /* which was told */
+    enum node_state state; /* as its node told it */
+    struct {
+        bool waits; /* it has ended, which has not passed its gate */
+        uint64_t token;
+        uint32_t type; /* enum node_frame */
+        int status;
+    } end;
     bool start_lost;        /* its host was lost before it was started: to be told */
     struct stream_fd input; /* from what it reads, and from its image */
     struct stream_fd image;
@@ -49,6 +55,14 @@ struct remote {
     struct loop_timer sweep;
     bool closed; /* nothing is told any more; what ranks have printed passes still */
 };
+
+/* NULL: what it says passes at once. */
+static struct gate *gate_of(const struct process *p)
+{
+    struct gate *const *gates = p->of->config.gates;
+
+    return gates ? gates[p->made.id.rank] : NULL;
+}
 
 static struct process **present_of(const struct remote *r, struct cw_process id)
 {
@@ -128,8 +142,10 @@ static void open_streams(struct process *p)
 {
     struct mux *mux = nodes_mux(p->of->config.nodes, p->host);
 
-    for (int i = 0; i < LAUNCH_STREAMS; i++)
+    for (int i = 0; i < LAUNCH_STREAMS; i++) {
+        channel_hold(p->made.channel[i], gate_of(p));
         channel_open(p->made.channel[i], mux, node_stream_id(p->start, i), i == LAUNCH_PMI);
+    }
     channel_on_record(p->made.channel[LAUNCH_CONTROL], pass_report, p);
     open_feed(p, NODE_STREAM_IN, &p->input, &p->input_fd);
     open_feed(p, NODE_STREAM_IMAGE, &p->image, &p->image_fd);
@@ -177,7 +193,7 @@ static void free_process(struct process *p)
 
 static void leave(struct process *p)
 {
-    p->present = false;
+    p->present = p->end.waits = false;
     if (*present_of(p->of, p->made.id) == p)
         *present_of(p->of, p->made.id) = NULL;
     loop_timer_set(&p->of->sweep, 0);
@@ -247,6 +263,24 @@ static void tell_over(struct process *p, uint32_t type, int status)
     }
 }
 
+/* It is told behind all that it has said, which may wait. */
+static void take_end(struct process *p, uint32_t type, int status)
+{
+    struct remote_config config = p->of->config;
+    struct gate *gate = gate_of(p);
+    uint64_t token = gate && p->present ? gate_enter(gate) : 0;
+
+    if (!token) {
+        tell_over(p, type, status);
+        return;
+    }
+    p->end.waits = true;
+    p->end.token = token;
+    p->end.type = type;
+    p->end.status = status;
+    config.events->life(config.ctx, p->made.id, LIFE_ENDED);
+}
+
 static void tell_failed(struct process *p, const struct node_event *event)
 {
     struct remote_config config = p->of->config;
@@ -293,7 +327,7 @@ static void take_event(struct process *p, uint32_t type, const struct node_event
             config->events->life(config->ctx, p->made.id, LIFE_BACK);
         break;
     default:
-        tell_over(p, type, (int)event->value);
+        take_end(p, type, (int)event->value);
         break;
     }
 }
@@ -332,6 +366,7 @@ static void on_host_lost(void *ctx, uint32_t host)
     for (struct process *p = r->host[host].processes; p; p = p->next) {
         drop_streams(p);
         p->state = NODE_IS_NOT;
+        p->end.waits = false;
     }
     for (size_t i = 0; i < r->config.ranks * CW_REPLICAS; i++) {
         struct process *p = r->present[i];
@@ -559,6 +594,20 @@ void remote_confirm(struct remote *r, struct cw_process id)
 
     if (p)
         tell_started(p);
+}
+
+void remote_pass(struct remote *r)
+{
+    for (uint32_t host = 0; host < nodes_count(r->config.nodes); host++)
+        for (struct process *p = r->host[host].processes; p; p = p->next) {
+            for (int i = 0; i < LAUNCH_STREAMS; i++)
+                channel_look(p->made.channel[i]);
+            if (p->end.waits && gate_passes(gate_of(p), p->end.token)) {
+                p->end.waits = false;
+                tell_over(p, p->end.type, p->end.status);
+            }
+        }
+    loop_timer_set(&r->sweep, 0);
 }
 
 /* A host that is lost hears nothing. */

@@ -20,8 +20,8 @@ struct remote_events {
     /* CW_ENOTFOUND: the program; CW_EINVAL: it is there, and cannot be executed; CW_ESYS: else. The
      * text names the rank and the program. */
     void (*failed)(void *ctx, struct cw_process process, const struct cw_err *err);
-    /* LIFE_BACK: a sign of life. LIFE_DEAD: it is not watched any more, and was ended if it could
-     * be reached. */
+    /* LIFE_BACK: a sign of life. LIFE_ENDED: ended(), or the next, follows once it passes the
+     * rank's gate. LIFE_DEAD: it is not watched any more, and was ended if it could be reached. */
     void (*life)(void *ctx, struct cw_process process, enum life_what what);
     void (*ended)(void *ctx, struct cw_process process, int status); /* as of waitpid(2) */
     /* A process that was detached while it lived has ended. */
@@ -34,6 +34,8 @@ struct remote_config {
     uint32_t ranks;
     struct nodes *nodes;
     struct channels *channels; /* where what ranks say is told */
+    /* Of each rank: what it says, and how it ended, waits there; NULL: passes at once. */
+    struct gate *const *gates;
     const struct remote_events *events;
     void *ctx;
 };
@@ -60,6 +62,10 @@ int remote_start(struct remote *remote, const struct launch_program *program,
  * The process is known to run its program, by what it did: what has not been told, started() that
  * is, is told from inside this call. */
 void remote_confirm(struct remote *remote, struct cw_process process);
+
+/* Something may pass the gates: it is told. Where a host is lost, what waits of its ranks is
+ * dropped: their successors say it again. */
+void remote_pass(struct remote *remote);
 
 /* For all processes of the rank; does nothing when it has none. A second SIGKILL goes to all that
  * hosts know of it. */

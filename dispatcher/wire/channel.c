@@ -20,13 +20,57 @@ struct channel {
     size_t at;
     size_t end;
     size_t room;
+    struct gate *gate; /* borrowed; NULL: nothing waits there */
+    struct gate_line line;
+    uint64_t came; /* bytes, until now; the end of the stream is one more */
 };
+
+/* --- what waits at its gate --- */
+
+void channel_hold(struct channel *c, struct gate *gate)
+{
+    c->gate = gate;
+}
+
+static void note_came(struct channel *c, size_t size)
+{
+    c->came += size;
+    if (c->gate)
+        gate_line_enter(&c->line, c->gate, c->came);
+}
+
+static uint64_t waiting(const struct channel *c)
+{
+    return c->gate ? c->came - gate_line_passed(&c->line, c->gate) : 0;
+}
+
+/* Bytes that may be read. */
+static size_t readable(const struct channel *c)
+{
+    uint64_t waits = waiting(c);
+
+    if (waits && c->ended)
+        waits--;
+    return c->end - c->at - (size_t)waits;
+}
+
+static bool is_at_end(const struct channel *c)
+{
+    return c->ended && c->at == c->end && !waiting(c);
+}
+
+/* What waits was never said. */
+static void drop_waiting(struct channel *c)
+{
+    c->end = c->at + readable(c);
+    c->gate = NULL;
+}
 
 /* --- readers are told --- */
 
 static bool has_news(const struct channel *c)
 {
-    return c->ready && (c->at < c->end || c->ended);
+    return c->ready && (readable(c) || is_at_end(c));
 }
 
 static void list(struct channel *c)
@@ -80,7 +124,7 @@ void channels_end(struct channels *of)
 
 bool channel_is_over(const struct channel *c)
 {
-    return !mux_stream_is_open(&c->stream);
+    return !mux_stream_is_open(&c->stream) && !waiting(c);
 }
 
 static void free_unused(struct channel *c)
@@ -117,6 +161,7 @@ void channel_close(struct channel *c)
         return;
     unlist(c);
     c->ready = NULL;
+    c->gate = NULL;
     c->at = c->end = 0;
     mux_stream_stop(&c->stream);
     mux_stream_end(&c->stream);
@@ -165,13 +210,21 @@ int channel_put(struct channel *c, const void *bytes, size_t size, struct cw_err
     if (c->records)
         append(c, &head, sizeof(head));
     append(c, bytes, size);
+    note_came(c, size + (c->records ? sizeof(head) : 0));
     list(c);
     return CW_OK;
 }
 
 void channel_end(struct channel *c)
 {
+    if (!c->ended)
+        note_came(c, 1);
     c->ended = true;
+    list(c);
+}
+
+void channel_look(struct channel *c)
+{
     list(c);
 }
 
@@ -228,6 +281,7 @@ void channel_on_record(struct channel *c, void (*pass)(void *ctx, uint8_t *recor
 void channel_drop(struct channel *c)
 {
     mux_stream_forget(&c->stream);
+    drop_waiting(c);
     channel_end(c);
     free_unused(c);
 }
@@ -236,11 +290,11 @@ void channel_drop(struct channel *c)
 
 ssize_t channel_read(struct channel *c, void *bytes, size_t size)
 {
-    size_t left = c->end - c->at;
+    size_t left = readable(c);
     uint32_t record = 0;
 
     if (left == 0)
-        return c->ended ? 0 : -1;
+        return is_at_end(c) ? 0 : -1;
     if (c->records) {
         memcpy(&record, c->bytes + c->at, sizeof(record));
         c->at += sizeof(record);

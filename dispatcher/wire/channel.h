@@ -7,6 +7,7 @@
 #define DISPATCHER_CHANNEL_H
 
 #include "common/loop.h"
+#include "dispatcher/wire/gate.h"
 #include "dispatcher/wire/mux.h"
 
 #include <stdbool.h>
@@ -38,12 +39,17 @@ void channel_open(struct channel *c, struct mux *mux, uint32_t id, bool sends);
 /* pass(ctx, ...) may change each record that comes over the stream. */
 void channel_on_record(struct channel *c, void (*pass)(void *ctx, uint8_t *record, size_t size),
                        void *ctx);
+/* Before anything comes: what comes, and its end, is not read before it may pass this gate, which
+ * is borrowed until channel_drop or channel_close. It stays in the stream's window. */
+void channel_hold(struct channel *c, struct gate *gate);
+/* Something may pass the gate: the reader is told of what there is. */
+void channel_look(struct channel *c);
 /* What has come, and its end, without a stream. Errors: CW_ENOMEM. */
 int channel_put(struct channel *c, const void *bytes, size_t size, struct cw_err *err);
 void channel_end(struct channel *c);
-/* The other side does not know of it any more: this is its end. */
+/* The other side does not know of it any more: this is its end. What waits at a gate is dropped. */
 void channel_drop(struct channel *c);
-/* Nothing passes any more, but what waits to be read. */
+/* Nothing comes any more, and nothing waits at a gate. */
 bool channel_is_over(const struct channel *c);
 /* Nothing more is opened or put. NULL is allowed, as below. */
 void channel_leave(struct channel *c);

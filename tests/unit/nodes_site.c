@@ -21,6 +21,7 @@ static struct host hosts[2] = {{.name = "one"}, {.name = "two"}};
 static struct host_list list = {hosts, 1};
 static const uint8_t job_id[CW_ID_SIZE] = {1};
 static struct channels channels;
+static struct gate *gates[RANKS];
 
 static void on_ready(void *ctx)
 {
@@ -162,6 +163,8 @@ static void on_life(void *ctx, struct cw_process process, enum life_what what)
     (void)ctx;
     if (what == LIFE_DEAD)
         told.lost[process.rank] = true;
+    else if (what == LIFE_ENDED)
+        told.ends[process.rank] = true;
     else
         told.alives++;
 }
@@ -247,6 +250,12 @@ void open_site(const char *before)
     memset(&told, 0, sizeof(told));
 }
 
+void hold_ranks(struct gate *gate)
+{
+    for (int i = 0; i < RANKS; i++)
+        gates[i] = gate;
+}
+
 /* No host: the node of this machine alone. */
 void open_nodes(uint32_t count, uint64_t timeout_ns)
 {
@@ -260,8 +269,10 @@ void open_nodes(uint32_t count, uint64_t timeout_ns)
                                   .timeout_ns = timeout_ns,
                                   .alive_period_ns = PERIOD_NS,
                                   .events = &nodes_events};
-    struct remote_config of_remote = {
-        .ranks = RANKS, .channels = &channels, .events = &remote_events};
+    struct remote_config of_remote = {.ranks = RANKS,
+                                      .channels = &channels,
+                                      .gates = gates[0] ? gates : NULL,
+                                      .events = &remote_events};
 
     list.count = count;
     here.loop = loop_new(&here.err);

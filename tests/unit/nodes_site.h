@@ -32,7 +32,7 @@ extern struct nodes_told {
     int failures, host_losses, host_returns, suspensions, resumptions;
     char line[256];
     struct remote_process made[RANKS];
-    bool started[RANKS], ended[RANKS], failed[RANKS], lost[RANKS];
+    bool started[RANKS], ends[RANKS], ended[RANKS], failed[RANKS], lost[RANKS];
     int status[RANKS];
     unsigned alives;
     pid_t relay_pid;
@@ -45,6 +45,8 @@ void write_script(const char *path, const char *text);
 /* A scratch directory and a launcher, which does `before` first. */
 void open_site(const char *before);
 void write_launcher(const char *before);
+/* What ranks of sites that are opened from now on say waits at this gate; NULL: passes at once. */
+void hold_ranks(struct gate *gate);
 /* No host: the node of this machine alone. */
 void open_nodes(uint32_t count, uint64_t timeout_ns);
 /* Both, until the nodes are there. */

@@ -401,6 +401,25 @@ TEST(suspect_host_excuses_its_ranks)
     CU_ASSERT_TRUE(order.hung);
 }
 
+/* It is silent, and loses its relay, because it has ended: how is told later. */
+TEST(rank_that_has_ended_is_not_taken_for_hung)
+{
+    uint64_t now_ns = NOW;
+
+    run_on(apart, SLOTS, 1);
+    process_is(LIFE_ENDED, 2, NULL, NOW);
+    job_rank_lost(&job, 2, 1, 0, 0, "its connection ended", NOW);
+    for (; now_ns <= NOW + 3 * TIMEOUT; now_ns += PERIOD) {
+        process_is(LIFE_BACK, 0, NULL, now_ns);
+        process_is(LIFE_BACK, 1, NULL, now_ns);
+        CU_ASSERT_EQUAL(job_next(&job, now_ns, &order), JOB_NOTHING);
+        CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 2, PERIOD, now_ns), "starting");
+    }
+    job_rank_ended(&job, 2, SIGKILL, now_ns);
+    CU_ASSERT_EQUAL(job_next(&job, now_ns, &order), JOB_DOWN);
+    CU_ASSERT_FALSE(order.hung);
+}
+
 /* One that was lost is heard again for a moment: that does not say that it can be used. */
 TEST(suspect_host_stays_away)
 {

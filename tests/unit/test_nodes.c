@@ -72,6 +72,40 @@ TEST(what_a_rank_says)
     close_all();
 }
 
+static void on_wants(void *ctx)
+{
+    (void)ctx;
+}
+
+/* Its end is told behind what it has said, once that may pass. */
+TEST(what_a_rank_says_waits_at_its_gate)
+{
+    struct gate gate;
+    uint64_t token;
+    size_t used = 0;
+
+    gate_init(&gate, on_wants, NULL);
+    hold_ranks(&gate);
+    open_ready(1, TIMEOUT_NS);
+    start_rank(0, "echo out; exit 7");
+    CU_ASSERT_TRUE(await_told(&told.ends[0]));
+    CU_ASSERT_FALSE(told.ended[0]);
+    CU_ASSERT_TRUE(read_some(told.made[0].channel[LAUNCH_STDOUT], &used));
+    CU_ASSERT_EQUAL(used, 0);
+    CU_ASSERT_TRUE(gate_next(&gate, &token));
+    remote_pass(here.remote);
+    CU_ASSERT_FALSE(told.ended[0]);
+    CU_ASSERT_TRUE(gate_covered(&gate, token));
+    remote_pass(here.remote);
+    CU_ASSERT_TRUE(told.ended[0]);
+    CU_ASSERT_EQUAL(WEXITSTATUS(told.status[0]), 7);
+    read_all(told.made[0].channel[LAUNCH_STDOUT], 0, NULL);
+    CU_ASSERT_STRING_EQUAL(here.output, "out\n");
+    close_rank(0);
+    close_all();
+    hold_ranks(NULL);
+}
+
 static int reports, requests, requests_too_soon;
 
 /* Each but the first request follows a report. */

@@ -41,6 +41,42 @@ TEST(node_is_killed)
     close_all();
 }
 
+static void on_wants(void *ctx)
+{
+    (void)ctx;
+}
+
+/* What had not passed its gate is not told any more, nor is how a rank ended. */
+TEST(what_waited_is_lost_with_its_host)
+{
+    struct gate gate;
+    uint64_t token;
+    size_t used = 0;
+
+    gate_init(&gate, on_wants, NULL);
+    hold_ranks(&gate);
+    open_ready(1, TIMEOUT_NS);
+    start_rank(0, "echo out");
+    start_rank(1, "echo out; exec sleep 1000");
+    CU_ASSERT_TRUE(await_told(&told.ends[0]));
+    kill(node_pid(0), SIGKILL);
+    CU_ASSERT_TRUE(await_count(&told.host_losses, 1));
+    CU_ASSERT_TRUE(told.lost[0]);
+    CU_ASSERT_TRUE(told.lost[1]);
+    CU_ASSERT_TRUE(gate_next(&gate, &token));
+    CU_ASSERT_TRUE(gate_covered(&gate, token));
+    remote_pass(here.remote);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        CU_ASSERT_FALSE(told.ended[rank]);
+        CU_ASSERT_FALSE(read_some(told.made[rank].channel[LAUNCH_STDOUT], &used));
+        remote_detach(here.remote, (struct cw_process){.rank = rank}, true);
+        close_rank(rank);
+    }
+    CU_ASSERT_EQUAL(used, 0);
+    close_all();
+    hold_ranks(NULL);
+}
+
 /* The new node knows neither the program nor the environment. */
 TEST(lost_host_returns)
 {
