@@ -2,7 +2,7 @@
 
 #define FIXED offsetof(struct cw_setup, local_rank)
 
-_Static_assert(FIXED == 1056, "it is sent as it stands");
+_Static_assert(FIXED == 5560, "it is sent as it stands");
 
 size_t cw_setup_put(uint8_t *to, const struct cw_setup *v)
 {
@@ -34,6 +34,14 @@ static bool shares_well(const struct cw_setup *v)
     return own;
 }
 
+static bool has_servers(const struct cw_setup *v)
+{
+    for (uint32_t i = 0; i < CW_IMAGE_SERVERS_MAX; i++)
+        if (!memchr(v->image_address[i], '\0', CW_SETUP_ADDRESS_MAX))
+            return false;
+    return v->image_servers <= CW_IMAGE_SERVERS_MAX;
+}
+
 bool cw_setup_get(const uint8_t *from, size_t size, struct cw_setup *v)
 {
     struct cw_reader r = cw_reader(from, size);
@@ -43,8 +51,8 @@ bool cw_setup_get(const uint8_t *from, size_t size, struct cw_setup *v)
     v->early = cw_get_bytes(&r, r.left);
     return cw_reader_end(&r) && v->magic == CW_SETUP_MAGIC && v->version == CW_SETUP_VERSION &&
            v->early_size <= CW_EARLY_MAX && memchr(v->address, '\0', sizeof(v->address)) &&
-           memchr(v->image_address, '\0', sizeof(v->image_address)) && v->process.rank < v->ranks &&
-           v->ranks <= CW_RANKS_MAX && v->resume_ms <= CW_RESUME_MAX_MS && shares_well(v);
+           has_servers(v) && v->process.rank < v->ranks && v->ranks <= CW_RANKS_MAX &&
+           v->resume_ms <= CW_RESUME_MAX_MS && shares_well(v);
 }
 
 static size_t put(uint8_t *to, uint64_t kind, const void *fixed, size_t fixed_size,

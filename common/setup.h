@@ -17,13 +17,14 @@
 #define CW_SETUP_ADDRESS_MAX 300
 #define CW_EARLY_MAX                                                                               \
     (64u << 10) /* bytes of readings before MPI_Init; docs/protocol.md, "Readings" */
-#define CW_SETUP_MAX (1280u + CW_EARLY_MAX)
+#define CW_IMAGE_SERVERS_MAX 16u /* checkpoint servers of a job */
+#define CW_SETUP_MAX (5784u + CW_EARLY_MAX)
 #define CW_MARK_SIZE 16    /* bytes of a secret that marks a place in a rank's output */
 #define CW_PATH_TOLD 200   /* bytes of a file's path in a report: its end */
 #define CW_EXIT_DEVICE 113 /* exit code after a report RELAY_LOST or FATAL */
 
 #define CW_SETUP_MAGIC 0x50555357u /* "WSUP" */
-#define CW_SETUP_VERSION 15
+#define CW_SETUP_VERSION 16
 
 /* A process of a rank. */
 struct cw_process {
@@ -55,9 +56,10 @@ struct cw_setup {
     uint64_t spin_ns;         /* how long to poll before sleeping */
     uint64_t fault_event; /* a drill: the process kills itself when it takes this event; 0: none */
     char address[CW_SETUP_ADDRESS_MAX]; /* of the home relay */
-    char
-        image_address[CW_SETUP_ADDRESS_MAX]; /* of the checkpoint server; "": no images are taken */
-    uint8_t image_key[CW_KEY_SIZE];          /* the rank key there */
+    uint32_t image_servers;             /* entries of: */
+    /* Of checkpoint servers, which CHECKPOINT names by their places here; "": there is none. */
+    char image_address[CW_IMAGE_SERVERS_MAX][CW_SETUP_ADDRESS_MAX];
+    uint8_t image_key[CW_KEY_SIZE]; /* the rank key at each of them */
     uint8_t mark[CW_MARK_SIZE];
     uint64_t input_inode;      /* of the pipe that is stdin; 0: no pipe */
     uint64_t output_inodes[2]; /* of the pipes that are stdout and stderr; 0: no pipe */

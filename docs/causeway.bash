@@ -58,7 +58,8 @@ _causeway_value() {
   case $1 in
     --relay | --listen | --ckpt-server) _causeway_address ;;
     -f | --file | --key-file | --events | --ckpt-key-file | --hostfile | --rankfile | --agent) _causeway_files -f ;;
-    --host | --ckptsrv) _causeway_words "$(compgen -A hostname)" ;;
+    --host) _causeway_words "$(compgen -A hostname)" ;;
+    --ckptsrv) _causeway_words "all $(compgen -A hostname)" ;;
     --map-by) _causeway_words 'slot node site' ;;
     --launcher) _causeway_words 'ssh srun' ;;
     --relay-at) [[ " ${words[*]} " == *' -f '* ]] || _causeway_words 'host cluster' ;; # of a grid: a site

@@ -156,7 +156,7 @@ void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox 
     *c = (struct channel){.on = setup->flags & CW_SETUP_CHANNEL,
                           .fd = text ? atoi(text) : -1,
                           .file_fd = file ? atoi(file + 1) : -1,
-                          .imaged = setup->image_address[0]};
+                          .imaged = setup->image_servers > 0};
     if (!c->on)
         return;
     map_memory(c, ranks);

@@ -204,13 +204,13 @@ static struct image_setting setting_of(const struct checkpoint *c, const struct 
  */
 
 static enum image_result take(struct checkpoint *c, struct exchange *x,
-                              const struct image_order *order, struct cw_err *err)
+                              const struct image_order *order, uint32_t server, struct cw_err *err)
 {
     struct image_setting setting = setting_of(c, x);
     struct store_place place;
     enum image_result result;
 
-    store_put_in(&place, order);
+    store_put_in(&place, order, server);
     setting.open = store_open;
     setting.finish = store_finish;
     setting.ctx = &place;
@@ -251,7 +251,7 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
         return "what it has written is not taken from its standard output or error, which are "
                "full; read them faster, or write less";
     report(c, CW_REPORT_IMAGE_TAKEN, &taken, "");
-    switch (take(c, x, &order, err)) {
+    switch (take(c, x, &order, asked.server, err)) {
     case IMAGE_RESTORED:
         held_go_on();
         until_go_on(inputs_are_mine());
@@ -259,6 +259,7 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
         return NULL;
     case IMAGE_BEGUN:
         c->on_its_way = true;
+        c->server = asked.server;
         c->looks = 0;
         return NULL;
     case IMAGE_REFUSED:
@@ -277,6 +278,12 @@ static bool begin(struct checkpoint *c, struct exchange *x)
     const char *refused;
 
     x->asked.number = 0;
+    if (!store_knows(asked.server)) {
+        report_refused(c, asked.number,
+                       "the rank does not know the checkpoint server that it is "
+                       "to go to");
+        return false;
+    }
     tell_relay(x, &point);
     if (image_hold(lock_holds_up, &err)) {
         report_refused(c, asked.number, err.text);
@@ -324,12 +331,21 @@ static void look_after(struct checkpoint *c)
     report_ended(c, &outcome, state == IMAGE_STORED);
 }
 
+/* What goes to a server that is not asked for any more is of no use. */
+static void give_up(struct checkpoint *c)
+{
+    image_cancel();
+    c->on_its_way = false;
+}
+
 /* A request that comes meanwhile waits: the copy may be about to end. */
 static void answer_late(struct checkpoint *c, struct exchange *x)
 {
     uint64_t now_ns = cw_clock_ns();
 
-    if (c->waiting != x->asked.number) {
+    if (x->asked.number && x->asked.server != c->server) {
+        give_up(c);
+    } else if (c->waiting != x->asked.number) {
         c->waiting = x->asked.number;
         c->waits_since_ns = now_ns;
     } else if (c->waiting && now_ns - c->waits_since_ns > ANSWER_NS) {
@@ -365,20 +381,18 @@ void checkpoint_begin(struct checkpoint *c, const struct cw_setup *setup, int co
     *c = (struct checkpoint){.setup = setup, .control_fd = control_fd, .pmi_fd = pmi_fd};
     if (!x->cursor.logged)
         return;
-    if (!setup->image_address[0])
+    if (setup->image_servers == 0)
         cw_err_set(&err, CW_EINVAL, "no checkpoint server is known to the rank");
     else if (image_probe(&err) == CW_OK)
         store_begin(setup, &err);
     if (err.code)
         snprintf(c->why_not, sizeof(c->why_not), "%.*s", CW_TEXT_MAX, err.text);
-    if (c->why_not[0] && setup->image_address[0])
+    if (c->why_not[0] && setup->image_servers > 0)
         report_refused(c, 0, c->why_not); /* rather now than when the first is asked for */
 }
 
 void checkpoint_end(struct checkpoint *c)
 {
-    if (!c->on_its_way)
-        return;
-    image_cancel();
-    c->on_its_way = false;
+    if (c->on_its_way)
+        give_up(c);
 }

@@ -17,12 +17,36 @@
 #define STREAM_S 60      /* for it to take more of the stream, likewise */
 #define STORED_MS 120000 /* for what was sent to be on its disk */
 
-static struct cw_address server;
+static struct cw_address servers[CW_IMAGE_SERVERS_MAX]; /* count 0: it is not known */
 static uint8_t *key;
+
+/* One of several that is nowhere now is not asked for. */
+static int find_servers(const struct cw_setup *setup, struct cw_err *err)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < CW_IMAGE_SERVERS_MAX; i++) {
+        bool known = i < setup->image_servers && setup->image_address[i][0] &&
+                     cw_address_parse(&servers[i], setup->image_address[i], err) == CW_OK;
+
+        any |= known;
+        if (!known)
+            servers[i].count = 0;
+    }
+    if (!any && !err->code)
+        cw_err_set(err, CW_EINVAL, "no address of one is known");
+    return any ? err->code = CW_OK : err->code;
+}
+
+bool store_knows(uint32_t server)
+{
+    return server < CW_IMAGE_SERVERS_MAX && servers[server].count > 0;
+}
 
 int store_begin(const struct cw_setup *setup, struct cw_err *err)
 {
-    if (cw_address_parse(&server, setup->image_address, err) < 0)
+    err->code = CW_OK;
+    if (find_servers(setup, err) < 0)
         return cw_err_wrap(err, "the checkpoint server");
     key = cw_secret_alloc(CW_KEY_SIZE);
     if (!key)
@@ -36,9 +60,9 @@ const void *store_secret(void)
     return key;
 }
 
-void store_put_in(struct store_place *place, const struct image_order *order)
+void store_put_in(struct store_place *place, const struct image_order *order, uint32_t server)
 {
-    *place = (struct store_place){.order = order, .wire = {.fd = -1}};
+    *place = (struct store_place){.order = order, .server = server, .wire = {.fd = -1}};
     memcpy(place->key, key, CW_KEY_SIZE);
 }
 
@@ -106,7 +130,7 @@ static int open_stream(struct store_place *place, uint64_t bytes, uint32_t *base
                        struct cw_err *err)
 {
     struct timeval bound = {.tv_sec = STREAM_S};
-    int fd = cw_connect(&server, err);
+    int fd = cw_connect(&servers[place->server], err);
 
     if (fd < 0)
         return err->code;
@@ -133,7 +157,7 @@ int store_open(void *ctx, uint64_t bytes, uint32_t *base, struct cw_err *err)
     inputs_pause(false);
     store_wipe(place);
     if (failed)
-        cw_err_wrap(err, "checkpoint server %s", server.text);
+        cw_err_wrap(err, "checkpoint server %s", servers[place->server].text);
     return failed ? -1 : place->wire.fd;
 }
 
@@ -144,7 +168,7 @@ int store_finish(void *ctx, int fd, struct cw_err *err)
 
     fcntl(fd, F_SETFL, O_NONBLOCK);
     if (answer(place, CW_FRAME_STORED, body, STORED_MS, err) < 0) {
-        cw_err_wrap(err, "checkpoint server %s", server.text);
+        cw_err_wrap(err, "checkpoint server %s", servers[place->server].text);
         return -1;
     }
     return 0;

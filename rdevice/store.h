@@ -11,19 +11,22 @@
 /* For one image; on the stack of the process, and so in its copy. */
 struct store_place {
     const struct image_order *order;
+    uint32_t server; /* that it goes to */
     uint8_t key[CW_KEY_SIZE];
     struct cw_wire wire;
     struct cw_session numbers;
 };
 
-/* Keeps what `setup` says of the server; its key, away from images. Errors: CW_EINVAL, CW_ENOMEM.
- */
+/* Keeps what `setup` says of the servers; their key, away from images. Errors: CW_EINVAL: nothing
+ * is known of any; CW_ENOMEM. */
 int store_begin(const struct cw_setup *setup, struct cw_err *err);
+/* Of this one it said where it is. */
+bool store_knows(uint32_t server);
 /* The page of the key. */
 const void *store_secret(void);
 
 /* Before the process is copied: the key is no longer readable afterwards. */
-void store_put_in(struct store_place *place, const struct image_order *order);
+void store_put_in(struct store_place *place, const struct image_order *order, uint32_t server);
 void store_wipe(struct store_place *place);
 
 /* For struct image_setting; ctx is a struct store_place. */

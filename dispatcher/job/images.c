@@ -1,8 +1,14 @@
 #include "dispatcher/job/images.h"
+#include "dispatcher/job/image_entries.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+static bool has_server(uint32_t servers, uint32_t server)
+{
+    return servers >> server & 1;
+}
 
 /* How many images are copied one after the other until each rank of a server has one. */
 static uint32_t turns_of(const struct images *im)
@@ -10,8 +16,9 @@ static uint32_t turns_of(const struct images *im)
     uint32_t ranks[IMAGES_SERVERS_MAX] = {0}, most = 0;
 
     for (uint32_t rank = 0; rank < im->config.ranks; rank++)
-        if (++ranks[images_server_of(im, rank)] > most)
-            most++;
+        for (uint32_t i = 0; i < im->config.servers; i++)
+            if (has_server(im->rank[rank].servers, i) && ++ranks[i] > most)
+                most++;
     return (most + IMAGES_TRANSFERS_MAX - 1) / IMAGES_TRANSFERS_MAX;
 }
 
@@ -24,99 +31,39 @@ void images_init(struct images *im, const struct images_config *config, struct i
                           .start_ns = now_ns,
                           .mtbf_ns = image_policy_mtbf_ns(&config->policy, 0, 0),
                           .due_ns = UINT64_MAX};
+    for (uint32_t i = 0; i < config->ranks; i++)
+        rank[i].servers = 1u << (config->of_rank ? config->of_rank[i] : i % config->servers);
     im->config.policy.turns = turns_of(im);
 }
 
-uint32_t images_server_of(const struct images *im, uint32_t rank)
+/* All of them are there; not where there is none. */
+static bool are_up(const struct images *im, uint32_t servers)
 {
-    return im->config.of_rank ? im->config.of_rank[rank] : rank % im->config.servers;
-}
-
-static struct images_server *server_of(struct images *im, uint32_t rank)
-{
-    return &im->server[images_server_of(im, rank)];
+    for (uint32_t i = 0; i < im->config.servers; i++)
+        if (has_server(servers, i) && !im->server[i].up)
+            return false;
+    return servers != 0;
 }
 
 /* --- entries --- */
 
-static struct images_image *find(struct images_rank *r, uint32_t number)
-{
-    for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++)
-        if (r->image[i].number == number)
-            return &r->image[i];
-    return NULL;
-}
-
-static bool is_held(const struct images_rank *r, const struct images_image *image)
-{
-    (void)r;
-    return image->number && image->held;
-}
-
-static bool is_usable(const struct images_rank *r, const struct images_image *image)
-{
-    return is_held(r, image) && !image->unusable;
-}
-
-/* The log reaches back to it. */
-static bool is_covered(const struct images_rank *r, const struct images_image *image)
-{
-    return is_usable(r, image) && image->number >= r->begin;
-}
-
 bool images_waits_for_place(const struct images_image *image)
 {
-    return image->number && image->held && !image->unusable && !image->placed;
-}
-
-static bool can_go_on(const struct images_rank *r, const struct images_image *image)
-{
-    return is_covered(r, image) && image->placed;
-}
-
-typedef bool image_test(const struct images_rank *r, const struct images_image *image);
-
-static struct images_image *newest_of(struct images_rank *r, image_test *test)
-{
-    struct images_image *newest = NULL;
-
-    for (struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++)
-        if (test(r, image) && (!newest || image->number > newest->number))
-            newest = image;
-    return newest;
-}
-
-/* 0: there is none. */
-static uint32_t newest_number(struct images_rank *r, image_test *test)
-{
-    const struct images_image *newest = newest_of(r, test);
-
-    return newest ? newest->number : 0;
-}
-
-/* For a new one: a free entry, or that of the oldest which is of no use. As few are held at a time,
- * there always is one. */
-static struct images_image *place_for(struct images_rank *r)
-{
-    struct images_image *worst = NULL;
-
-    for (struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++)
-        if (!is_covered(r, image) && (!worst || image->number < worst->number))
-            worst = image;
-    return worst;
+    return image->number && image->held && image->whole && !image->unusable && !image->placed;
 }
 
 const struct images_image *images_find(const struct images *im, uint32_t rank, uint32_t number)
 {
     struct images_rank *r = &im->rank[rank];
-    const struct images_image *image = number ? find(r, number) : newest_of(r, is_usable);
+    const struct images_image *image =
+        number ? image_find(r, number) : image_newest(r, image_is_usable);
 
-    return image && is_usable(r, image) ? image : NULL;
+    return image && image_is_usable(r, image) ? image : NULL;
 }
 
 bool images_choose(const struct images *im, uint32_t rank, uint32_t *number)
 {
-    *number = newest_number(&im->rank[rank], can_go_on);
+    *number = image_newest_number(&im->rank[rank], image_can_go_on);
     return *number > 0 || im->rank[rank].begin == 0;
 }
 
@@ -124,12 +71,22 @@ bool images_choose(const struct images *im, uint32_t rank, uint32_t *number)
 
 static void set_request(struct images *im, uint32_t rank, enum images_request request)
 {
-    uint32_t *requests = server_of(im, rank)->requests;
+    struct images_rank *r = &im->rank[rank];
 
-    requests[im->rank[rank].request]--;
-    requests[request]++;
-    im->rank[rank].request = request;
+    for (uint32_t i = 0; i < im->config.servers; i++)
+        if (has_server(r->asked, i)) {
+            im->server[i].requests[r->request]--;
+            im->server[i].requests[request]++;
+        }
+    r->request = request;
     im->changed = true;
+}
+
+/* The next request is to these. */
+static void set_servers(struct images *im, uint32_t rank, uint32_t servers)
+{
+    set_request(im, rank, IMAGES_IDLE);
+    im->rank[rank].asked = servers;
 }
 
 static bool is_asked(const struct images_rank *r)
@@ -227,7 +184,8 @@ bool images_taken(struct images *im, uint32_t rank, const struct cw_image_report
 {
     struct images_rank *r = &im->rank[rank];
 
-    if (!r->live || report->number > r->last || report->number <= newest_number(r, is_held) ||
+    if (!r->live || report->number > r->last ||
+        report->number <= image_newest_number(r, image_is_held) ||
         (r->request == IMAGES_TAKEN && report->number <= r->number))
         return false;
     set_request(im, rank, IMAGES_TAKEN);
@@ -260,65 +218,73 @@ bool images_ended(struct images *im, uint32_t rank, const struct cw_image_report
     return true;
 }
 
-/* The server has one more; if those were too many, the oldest but one is not there any more. */
-static void look_at_surplus(struct images_rank *r)
-{
-    struct images_image *oldest = NULL, *second = NULL;
-    uint32_t count = 0;
-
-    for (struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++) {
-        if (!is_held(r, image))
-            continue;
-        count++;
-        if (!oldest || image->number < oldest->number) {
-            second = oldest;
-            oldest = image;
-        } else if (!second || image->number < second->number) {
-            second = image;
-        }
-    }
-    if (count > IMAGES_HELD_MAX)
-        second->held = false;
-}
-
-/* It is not known yet. */
-static void take_stored(struct images *im, const struct cw_stored *stored, uint64_t now_ns)
+/* It is not known yet. One that goes to none of the servers that were asked last was asked for
+ * before, and goes to that one alone. */
+static struct images_image *take_new(struct images *im, const struct cw_stored *stored,
+                                     uint32_t server, uint64_t now_ns)
 {
     struct images_rank *r = &im->rank[stored->rank];
-    struct images_image *image = place_for(r);
+    struct images_image *image = image_place_for(r);
+    bool asked = stored->number == r->number && has_server(r->asked, server);
 
-    if (!image)
-        return;
     *image = (struct images_image){.number = stored->number,
+                                   .wanted = asked ? r->asked : 1u << server,
                                    .point = stored->point,
                                    .bytes = stored->bytes,
-                                   .stored_ns = now_ns,
-                                   .held = true};
+                                   .stored_ns = now_ns};
     im->changed = true;
-    if (stored->number != r->number)
+    return image;
+}
+
+/* Each server that is to have it has it. */
+static void come_whole(struct images *im, uint32_t rank, struct images_image *image,
+                       uint64_t now_ns)
+{
+    struct images_rank *r = &im->rank[rank];
+
+    image->whole = im->changed = true;
+    if (image->number != r->number)
         return;
     if (!r->taken_ns) /* the rank's word of it comes later */
         note_taken(r, now_ns);
     r->history.first = false;
     r->history.cost_ns = r->stall_ns + (r->taken_ns ? now_ns - r->taken_ns : 0);
     r->stall_ns = r->pause_ns = r->retry_ns = 0;
-    set_request(im, stored->rank, IMAGES_IDLE);
+    set_request(im, rank, IMAGES_IDLE);
 }
 
-bool images_stored(struct images *im, const struct cw_stored *stored, uint64_t now_ns)
+static struct images_image *take_stored(struct images *im, const struct cw_stored *stored,
+                                        uint32_t server, uint64_t now_ns)
+{
+    struct images_image *image = image_find(&im->rank[stored->rank], stored->number);
+
+    if (!image)
+        image = take_new(im, stored, server, now_ns);
+    image->held |= 1u << server;
+    if (!image->whole && (image->held & image->wanted) == image->wanted)
+        come_whole(im, stored->rank, image, now_ns);
+    return image;
+}
+
+bool images_stored(struct images *im, uint32_t server, const struct cw_stored *stored,
+                   uint64_t now_ns)
 {
     struct images_rank *r = stored->rank < im->config.ranks ? &im->rank[stored->rank] : NULL;
+    const struct images_image *known = r && stored->number ? image_find(r, stored->number) : NULL;
+    bool whole;
 
-    if (!r || stored->number <= newest_number(r, is_held) || stored->number > r->last)
+    if (!r || stored->number > r->last ||
+        (known ? has_server(known->held, server)
+               : stored->number <= image_newest_number(r, image_is_held)))
         return false;
-    take_stored(im, stored, now_ns);
-    look_at_surplus(r);
-    return true;
+    whole = take_stored(im, stored, server, now_ns)->whole;
+    image_look_at_surplus(r, server);
+    return whole;
 }
 
 void images_placed(struct images *im, uint32_t rank, uint32_t number)
 {
-    struct images_image *image = number ? find(&im->rank[rank], number) : NULL;
+    struct images_image *image = number ? image_find(&im->rank[rank], number) : NULL;
 
     if (!image || image->placed)
         return;
@@ -363,7 +329,7 @@ uint32_t images_trimmed(struct images *im, const struct cw_trim *trimmed)
 void images_fail(struct images *im, uint32_t rank, uint32_t number, const char *why)
 {
     struct images_rank *r = &im->rank[rank];
-    struct images_image *image = number ? find(r, number) : NULL;
+    struct images_image *image = number ? image_find(r, number) : NULL;
 
     if (image) {
         image->unusable = true;
@@ -380,26 +346,21 @@ void images_fail(struct images *im, uint32_t rank, uint32_t number, const char *
 void images_server_opens(struct images *im, uint32_t server)
 {
     for (uint32_t rank = 0; rank < im->config.ranks; rank++)
-        for (uint32_t i = 0; images_server_of(im, rank) == server && i < IMAGES_KNOWN_MAX; i++)
-            im->rank[rank].image[i].listed = false;
+        for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++)
+            im->rank[rank].image[i].listed &= ~(1u << server);
 }
 
-void images_held(struct images *im, const struct cw_stored *held, uint64_t now_ns)
+void images_held(struct images *im, uint32_t server, const struct cw_stored *held, uint64_t now_ns)
 {
     struct images_rank *r = held->rank < im->config.ranks ? &im->rank[held->rank] : NULL;
-    struct images_image *image;
 
     if (!r)
         return;
     if (held->number <= r->dropped)
         r->dropped = held->number - 1; /* it was not told, or did not listen: once more */
-    if (held->number > r->last || held->number < r->begin)
+    if (held->number == 0 || held->number > r->last || held->number < r->begin)
         return;
-    if (!find(r, held->number))
-        take_stored(im, held, now_ns);
-    image = find(r, held->number);
-    if (image)
-        image->held = image->listed = true;
+    take_stored(im, held, server, now_ns)->listed |= 1u << server;
 }
 
 void images_return(struct images *im, uint32_t rank, uint32_t number, bool begins)
@@ -415,7 +376,7 @@ void images_return(struct images *im, uint32_t rank, uint32_t number, bool begin
 void images_hurry(struct images *im, uint32_t server)
 {
     for (uint32_t rank = 0; rank < im->config.ranks; rank++)
-        if (images_server_of(im, rank) == server)
+        if (has_server(im->rank[rank].servers | image_all_servers(&im->rank[rank]), server))
             im->rank[rank].fetch_ns = 0;
     im->changed = true;
 }
@@ -424,8 +385,11 @@ void images_hurry(struct images *im, uint32_t server)
 void images_held_end(struct images *im, uint32_t server)
 {
     for (uint32_t rank = 0; rank < im->config.ranks; rank++)
-        for (uint32_t i = 0; images_server_of(im, rank) == server && i < IMAGES_KNOWN_MAX; i++)
-            im->rank[rank].image[i].held &= im->rank[rank].image[i].listed;
+        for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++) {
+            struct images_image *image = &im->rank[rank].image[i];
+
+            image->held &= image->listed | ~(1u << server);
+        }
     im->server[server].up = true;
     images_hurry(im, server);
 }
@@ -434,6 +398,36 @@ void images_held_end(struct images *im, uint32_t server)
 void images_server_lost(struct images *im, uint32_t server)
 {
     im->server[server].up = false;
+}
+
+/* A request that goes to none of its servers any more is over; its copy may be on its way yet. */
+void images_assign(struct images *im, uint32_t rank, uint32_t servers)
+{
+    struct images_rank *r = &im->rank[rank];
+
+    if (r->servers == servers)
+        return;
+    r->servers = servers;
+    if (r->request != IMAGES_IDLE && r->asked & ~servers) {
+        r->stuck |= r->request == IMAGES_TAKEN;
+        set_request(im, rank, IMAGES_IDLE);
+        r->retry_ns = 0;
+    }
+    im->config.policy.turns = turns_of(im);
+    im->changed = true;
+}
+
+uint32_t images_server_gone(struct images *im, uint32_t server, uint32_t rank)
+{
+    struct images_rank *r = &im->rank[rank];
+    uint32_t number = image_newest_number(r, image_is_usable);
+
+    im->server[server].up = false;
+    image_forget_servers(r, 1u << server);
+    images_assign(im, rank, r->servers & ~(1u << server));
+    r->fetch_ns = 0;
+    im->changed = true;
+    return image_newest_number(r, image_is_usable) < number ? number : 0;
 }
 
 /* --- restarts --- */
@@ -484,22 +478,31 @@ void images_restarted(struct images *im, uint32_t rank)
 /* Nothing would be left that the rank could be restarted from. */
 static bool is_bare(struct images_rank *r)
 {
-    return r->begin > 0 && !newest_of(r, is_covered);
+    return r->begin > 0 && !image_newest(r, image_is_covered);
 }
 
 /* By hand; one that is stored is not asked for again while its place is looked for. */
 static bool is_wanted(struct images_rank *r)
 {
-    return r->demand == IMAGES_WANTED && (!r->demanded || newest_number(r, is_held) < r->demanded);
+    return r->demand == IMAGES_WANTED &&
+           (!r->demanded || image_newest_number(r, image_is_held) < r->demanded);
+}
+
+/* Its newest image is not where it is to be by now. */
+static bool is_displaced(struct images_rank *r)
+{
+    const struct images_image *newest = image_newest(r, image_is_held);
+
+    return newest && !image_is_base(r, newest);
 }
 
 static uint64_t ask_due_ns(const struct images *im, struct images_rank *r)
 {
     uint64_t due_ns = image_policy_due_ns(&im->config.policy, &r->history, im->mtbf_ns);
 
-    if (!r->live || r->request != IMAGES_IDLE)
+    if (!r->live || r->request != IMAGES_IDLE || !r->servers)
         return UINT64_MAX;
-    if (is_bare(r) || is_wanted(r))
+    if (is_bare(r) || is_wanted(r) || is_displaced(r))
         due_ns = 0;
     return due_ns > r->retry_ns ? due_ns : r->retry_ns;
 }
@@ -507,7 +510,7 @@ static uint64_t ask_due_ns(const struct images *im, struct images_rank *r)
 bool images_wants_server(const struct images *im, uint32_t server, uint64_t now_ns)
 {
     for (uint32_t rank = 0; rank < im->config.ranks; rank++)
-        if (images_server_of(im, rank) == server && ask_due_ns(im, &im->rank[rank]) <= now_ns)
+        if (has_server(im->rank[rank].servers, server) && ask_due_ns(im, &im->rank[rank]) <= now_ns)
             return true;
     return false;
 }
@@ -550,7 +553,7 @@ static uint64_t request_end_ns(const struct images_rank *r)
  * trimmed away meanwhile. */
 static struct images_image *to_trim(struct images_rank *r)
 {
-    struct images_image *newest = r->live ? newest_of(r, can_go_on) : NULL;
+    struct images_image *newest = r->live ? image_newest(r, image_can_go_on) : NULL;
 
     return newest && newest->number > r->begin ? newest : NULL;
 }
@@ -558,11 +561,11 @@ static struct images_image *to_trim(struct images_rank *r)
 /* All before the oldest that may be needed; not the base of an image that is on its way. */
 static uint32_t to_drop(struct images_rank *r)
 {
-    uint32_t newest = newest_number(r, is_held);
+    uint32_t newest = image_newest_number(r, image_is_held);
     uint32_t oldest = newest + 1;
 
     for (const struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++)
-        if (is_covered(r, image) && image->number < oldest)
+        if (image_is_covered(r, image) && image->number < oldest)
             oldest = image->number;
     if (r->request != IMAGES_IDLE && r->base && r->base < oldest)
         oldest = r->base;
@@ -577,37 +580,48 @@ static uint32_t to_drop(struct images_rank *r)
 /* Its server has something to gain from an image of this one before it has those of others. */
 static bool is_urgent(const struct images *im, struct images_rank *r, uint64_t now_ns)
 {
-    return ask_due_ns(im, r) <= now_ns &&
-           (is_wanted(r) || is_bare(r) || r->history.log_grown >= im->config.policy.log_urgent);
+    return ask_due_ns(im, r) <= now_ns && (is_wanted(r) || is_bare(r) || is_displaced(r) ||
+                                           r->history.log_grown >= im->config.policy.log_urgent);
 }
 
-static bool has_room(const struct images_server *server, bool urgent)
+static bool has_room(const struct images *im, uint32_t servers, bool urgent)
 {
-    return server->up && (urgent || server->urgent == 0) &&
-           server->requests[IMAGES_ASKED] + server->requests[IMAGES_TAKEN] < IMAGES_TRANSFERS_MAX;
+    for (uint32_t i = 0; i < im->config.servers; i++) {
+        const struct images_server *server = &im->server[i];
+
+        if (has_server(servers, i) &&
+            ((!urgent && server->urgent > 0) ||
+             server->requests[IMAGES_ASKED] + server->requests[IMAGES_TAKEN] >=
+                 IMAGES_TRANSFERS_MAX))
+            return false;
+    }
+    return are_up(im, servers);
 }
 
 static enum images_action ask(struct images_rank *r, uint64_t now_ns, struct images_order *order)
 {
     r->number = ++r->last;
-    r->base = newest_number(r, is_held);
+    r->base = image_newest_number(r, image_is_base);
     r->taken_ns = 0;
     r->again_ns = now_ns + IMAGES_ASK_AGAIN_NS;
     if (r->demand == IMAGES_WANTED && !r->demanded)
         r->demanded = r->number;
     order->number = r->number;
     order->base = r->base;
+    order->servers = r->asked;
     return IMAGES_ASK;
 }
 
 static enum images_action begin_request(struct images *im, uint32_t rank, uint64_t now_ns,
                                         bool urgent, struct images_order *order)
 {
-    struct images_server *server = server_of(im, rank);
     bool changed = im->changed;
 
+    set_servers(im, rank, im->rank[rank].servers);
     set_request(im, rank, IMAGES_ASKED);
-    server->urgent -= urgent && server->urgent > 0;
+    for (uint32_t i = 0; i < im->config.servers; i++)
+        im->server[i].urgent -=
+            urgent && has_server(im->rank[rank].asked, i) && im->server[i].urgent > 0;
     im->changed = changed || (urgent && im->skipped); /* it may be the turn of that one now */
     im->rank[rank].asked_ns = now_ns;
     im->rank[rank].demanded = 0;
@@ -638,8 +652,10 @@ static enum images_action restart(struct images *im, uint32_t rank, struct image
 
     r->fetch_ns = 0;
     r->restart = order->number ? IMAGES_FETCHING : IMAGES_NO_RESTART;
-    if (order->number)
+    if (order->number) {
+        order->servers = image_find(r, order->number)->held;
         return IMAGES_FETCH;
+    }
     return any ? IMAGES_BEGIN : IMAGES_LOST;
 }
 
@@ -656,6 +672,7 @@ static enum images_action trim(struct images_image *image, uint64_t now_ns,
 static enum images_action drop(struct images_rank *r, uint32_t number, struct images_order *order)
 {
     r->dropped = order->number = number;
+    order->servers = r->servers | image_all_servers(r);
     for (struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++)
         if (image->number <= number)
             *image = (struct images_image){0};
@@ -670,13 +687,20 @@ static bool is_due(struct images *im, uint64_t at_ns, uint64_t now_ns)
     return at_ns <= now_ns;
 }
 
+static bool may_be_late(const struct images *im, uint32_t servers)
+{
+    for (uint32_t i = 0; i < im->config.servers; i++)
+        if (has_server(servers, i) && im->server[i].requests[IMAGES_LATE] >= IMAGES_LATE_MAX)
+            return false;
+    return true;
+}
+
 /* It computes, and others could be asked. */
 static void look_at_turn(struct images *im, uint32_t rank, uint64_t now_ns)
 {
     const struct images_rank *r = &im->rank[rank];
 
-    if (r->request == IMAGES_ASKED &&
-        server_of(im, rank)->requests[IMAGES_LATE] < IMAGES_LATE_MAX &&
+    if (r->request == IMAGES_ASKED && may_be_late(im, r->asked) &&
         is_due(im, r->asked_ns + IMAGES_ASK_NS, now_ns))
         set_request(im, rank, IMAGES_LATE);
 }
@@ -689,7 +713,7 @@ static enum images_action look_at_next(struct images *im, uint32_t rank, uint64_
 
     if (!is_due(im, ask_due_ns(im, &im->rank[rank]), now_ns))
         return IMAGES_NOTHING;
-    if (has_room(server_of(im, rank), urgent))
+    if (has_room(im, im->rank[rank].servers, urgent))
         return begin_request(im, rank, now_ns, urgent, order);
     if (!im->skipped) {
         im->skipped = true;
@@ -713,7 +737,7 @@ static enum images_action attend(struct images *im, uint32_t rank, uint64_t now_
     look_at_turn(im, rank, now_ns);
     if (trimmed && is_due(im, trimmed->trim_ns ? trimmed->trim_ns + IMAGES_TRIM_NS : 0, now_ns))
         return trim(trimmed, now_ns, order);
-    if (dropped > r->dropped && server_of(im, rank)->up)
+    if (dropped > r->dropped && are_up(im, r->servers))
         return drop(r, dropped, order);
     if (is_asked(r) && is_due(im, r->again_ns, now_ns))
         return ask(r, now_ns, order);
@@ -733,7 +757,9 @@ static void begin_pass(struct images *im, uint64_t now_ns)
     for (uint32_t i = 0; i < im->config.servers; i++)
         im->server[i].urgent = 0;
     for (uint32_t rank = 0; rank < im->config.ranks; rank++)
-        server_of(im, rank)->urgent += is_urgent(im, &im->rank[rank], now_ns);
+        if (is_urgent(im, &im->rank[rank], now_ns))
+            for (uint32_t i = 0; i < im->config.servers; i++)
+                im->server[i].urgent += has_server(im->rank[rank].servers, i);
     im->changed = im->skipped = false;
     im->passing = true;
     im->passed = 0;

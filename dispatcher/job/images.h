@@ -17,10 +17,10 @@
 #include "common/setup.h"
 #include "dispatcher/job/image_policy.h"
 
-#define IMAGES_KNOWN_MAX 6u           /* of a rank; the relay knows 4 points */
-#define IMAGES_HELD_MAX 3u            /* a server holds of a rank; then the oldest but one goes */
-#define IMAGES_TRANSFERS_MAX 2u       /* at a time to a server: more would share its disk */
-#define IMAGES_SERVERS_MAX 16u        /* of a job */
+#define IMAGES_KNOWN_MAX 6u     /* of a rank; the relay knows 4 points */
+#define IMAGES_HELD_MAX 3u      /* a server holds of a rank; then the oldest but one goes */
+#define IMAGES_TRANSFERS_MAX 2u /* at a time to a server: more would share its disk */
+#define IMAGES_SERVERS_MAX CW_IMAGE_SERVERS_MAX /* of a job */
 #define IMAGES_TAKE_NS 60000000000ull /* a program that computes for so long makes no call */
 #define IMAGES_ASK_NS 1000000000ull   /* one that does so leaves its turn to others then, ... */
 #define IMAGES_LATE_MAX 16u           /* ... so many of a server: they may all answer at once */
@@ -48,8 +48,10 @@ struct images_image {
     uint64_t trim_ns; /* TRIM was sent; 0: it was not */
     uint32_t trims;   /* ... so often */
     bool placed;      /* it is known where its process was in its output, its input and so on */
-    bool held;        /* the server has it, as far as is known */
-    bool listed;      /* ... of those that it tells of just now */
+    uint32_t wanted;  /* servers that are to have it, as bits */
+    uint32_t held;    /* ... that have it, as far as is known */
+    uint32_t listed;  /* ... and tell of it just now */
+    bool whole;       /* all had it that are to: it is stored */
     bool unusable;
 };
 
@@ -78,6 +80,7 @@ enum images_demand {
 
 struct images_rank {
     struct images_image image[IMAGES_KNOWN_MAX]; /* in no order */
+    uint32_t servers;                            /* that the next ones go to, as bits; 0: none */
     uint32_t last;                               /* number that was given last */
     uint32_t begin;   /* the image at which the log is known to begin; 0: the beginning */
     uint32_t dropped; /* the server was told to drop all up to this */
@@ -87,6 +90,7 @@ struct images_rank {
     bool stuck;      /* the copy of one that was given up may be on its way yet */
     uint32_t number; /* of the request; it stays */
     uint32_t base;   /* likewise */
+    uint32_t asked;  /* likewise: servers that it goes to */
     uint64_t asked_ns;
     uint64_t again_ns; /* it is asked again then */
     uint64_t taken_ns;
@@ -117,11 +121,11 @@ struct images_server {
 /* What is to be done next; each comes once. */
 enum images_action {
     IMAGES_NOTHING,
-    IMAGES_ASK,     /* order: rank, number, base */
+    IMAGES_ASK,     /* order: rank, number, base, servers */
     IMAGES_TRIM,    /* order: rank, number, point; images_trimmed follows, or it comes again */
-    IMAGES_DROP,    /* order: rank, number: this one and all before it */
+    IMAGES_DROP,    /* order: rank, number, servers: this one and all before it */
     IMAGES_GIVE_UP, /* order: rank, number, why: it was not taken or stored in time */
-    IMAGES_FETCH,   /* order: rank, number: what it is restarted from */
+    IMAGES_FETCH,   /* order: rank, number, servers: what it is restarted from, at one of these */
     IMAGES_BEGIN,   /* order: rank: it is restarted from its beginning */
     IMAGES_LOST,    /* order: rank: nothing is left to restart it from */
 };
@@ -130,6 +134,7 @@ struct images_order {
     uint32_t rank;
     uint32_t number;
     uint32_t base;
+    uint32_t servers; /* as bits */
     struct cw_point point;
     const char *why; /* a constant */
 };
@@ -137,7 +142,7 @@ struct images_order {
 struct images_config {
     uint32_t ranks;
     uint32_t servers;       /* at least 1 */
-    const uint8_t *of_rank; /* which of them each rank has; NULL: ranks have them in turn */
+    const uint8_t *of_rank; /* which of them each rank has first; NULL: they have them in turn */
     struct image_policy policy;
 };
 
@@ -162,8 +167,6 @@ struct images {
 void images_init(struct images *images, const struct images_config *config,
                  struct images_rank *rank, uint64_t now_ns);
 
-uint32_t images_server_of(const struct images *images, uint32_t rank);
-
 /* Before anything else is said of the rank: a dispatcher before us gave this number to an image of
  * it; `begins`: at which the log begins, or a later one. */
 void images_return(struct images *images, uint32_t rank, uint32_t number, bool begins);
@@ -186,8 +189,10 @@ bool images_taken(struct images *images, uint32_t rank, const struct cw_image_re
 /* Well or not (`why`). Returns false when that is no news. */
 bool images_ended(struct images *images, uint32_t rank, const struct cw_image_report *report,
                   const char *why, uint64_t now_ns);
-/* The server has it. Returns false when that was known, or makes no sense. */
-bool images_stored(struct images *images, const struct cw_stored *stored, uint64_t now_ns);
+/* This server has it. Returns whether all now have it that are to: false also when that was known,
+ * or makes no sense. */
+bool images_stored(struct images *images, uint32_t server, const struct cw_stored *stored,
+                   uint64_t now_ns);
 /* The places of this one in the rank's output and so on are known. */
 void images_placed(struct images *images, uint32_t rank, uint32_t number);
 
@@ -202,12 +207,20 @@ void images_fail(struct images *images, uint32_t rank, uint32_t number, const ch
 /* --- servers --- */
 /* The session with it is open, and begins with what it holds: images_held for each, and the end. */
 void images_server_opens(struct images *images, uint32_t server);
-void images_held(struct images *images, const struct cw_stored *held, uint64_t now_ns);
+void images_held(struct images *images, uint32_t server, const struct cw_stored *held,
+                 uint64_t now_ns);
 void images_held_end(struct images *images, uint32_t server);
 void images_server_lost(struct images *images, uint32_t server);
+/* It will not be there any more: of this rank, what it had is gone, and the next ones do not go
+ * there. To be said of each rank. Returns the number of the newest image if that is gone with it,
+ * else 0. */
+uint32_t images_server_gone(struct images *images, uint32_t server, uint32_t rank);
+/* The rank's next images go to these, as bits (0: none are taken). Where its newest one is not at
+ * all of them, the next is due at once; it refers to none that one of them lacks. */
+void images_assign(struct images *images, uint32_t rank, uint32_t servers);
 /* What is to be fetched from it again is fetched now: it is there, or will not come back. */
 void images_hurry(struct images *images, uint32_t server);
-/* An image is due of a rank whose server this is. */
+/* An image is due of a rank that has this server. */
 bool images_wants_server(const struct images *images, uint32_t server, uint64_t now_ns);
 
 /* --- restarts --- */

@@ -3,6 +3,7 @@
 #include "dispatcher/hosts/slurm.h"
 #include "dispatcher/wire/stage_program.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static int add_hosts(void *list, const char *value, struct cw_err *err)
@@ -51,9 +52,9 @@ const struct cw_option host_options[] = {
              "a grid 60s)"},
     {"relay-at", .argument = "host|cluster", CW_OPTION_TEXT, AT(relay_where),
      .help = "a relay on each host with ranks, or one here for all (default host)"},
-    {"ckptsrv", .argument = "HOST", CW_OPTION_TEXT, AT(ckptsrv),
-     .help = "the job's own checkpoint server stands there, also where no ranks are (default: on "
-             "this machine)"},
+    {"ckptsrv", .argument = "HOST,...|all", CW_OPTION_TEXT, AT(ckptsrv),
+     .help = "the job's own checkpoint servers stand there, also where no ranks are, or on all "
+             "hosts; images of ranks go to one on another host (default: one on this machine)"},
     {"stage", .at = AT(stage), .help = "send the programs to the hosts"},
     {"stage-dir", .argument = "DIR", CW_OPTION_TEXT, AT(stage_dir),
      .help = "... below DIR there (default " STAGE_DIR ")"},
@@ -61,7 +62,7 @@ const struct cw_option host_options[] = {
 
 void host_options_init(struct host_options *o)
 {
-    *o = (struct host_options){.launcher = "ssh", .ckptsrv_host = HOSTS_NONE};
+    *o = (struct host_options){.launcher = "ssh"};
 }
 
 void host_options_free(struct host_options *o)
@@ -124,6 +125,43 @@ static int find_hosts(struct host_options *o, char *(*get)(const char *name), st
     return o->list.count ? CW_OK : take_allocation(o, get, err);
 }
 
+/* Each once; they may be hosts that have no ranks. */
+static int add_server(struct host_options *o, const char *name, struct cw_err *err)
+{
+    uint32_t at;
+
+    if (host_list_add_service(&o->list, name, &at, err) < 0)
+        return err->code;
+    for (uint32_t i = 0; i < o->ckptsrv_hosts; i++)
+        if (o->ckptsrv_host[i] == at)
+            return CW_OK;
+    if (o->ckptsrv_hosts == CW_IMAGE_SERVERS_MAX)
+        return cw_err_set(err, CW_EINVAL, "more than %u hosts", CW_IMAGE_SERVERS_MAX);
+    o->ckptsrv_host[o->ckptsrv_hosts++] = at;
+    return CW_OK;
+}
+
+static int take_servers(struct host_options *o, struct cw_err *err)
+{
+    char name[HOST_NAME_MAX_BYTES + 2];
+    const char *text = o->ckptsrv;
+
+    err->code = CW_OK;
+    if (strcmp(text, "all") == 0) {
+        for (uint32_t i = 0; i < o->list.count && i < CW_IMAGE_SERVERS_MAX; i++)
+            o->ckptsrv_host[o->ckptsrv_hosts++] = i;
+        return CW_OK;
+    }
+    while (err->code == CW_OK && text) {
+        const char *comma = strchrnul(text, ',');
+
+        snprintf(name, sizeof(name), "%.*s", (int)(comma - text), text);
+        add_server(o, name, err);
+        text = *comma ? comma + 1 : NULL;
+    }
+    return err->code ? cw_err_wrap(err, "--ckptsrv %s", o->ckptsrv) : CW_OK;
+}
+
 /* What each host is for. */
 static int arrange(struct host_options *o, uint32_t ranks, struct cw_err *err)
 {
@@ -133,7 +171,7 @@ static int arrange(struct host_options *o, uint32_t ranks, struct cw_err *err)
         o->placing.rankfile = &o->rankfile_read;
     if (host_list_set_spares(&o->list, o->spares, err) < 0)
         return err->code;
-    return o->ckptsrv ? host_list_add_service(&o->list, o->ckptsrv, &o->ckptsrv_host, err) : CW_OK;
+    return o->ckptsrv ? take_servers(o, err) : CW_OK;
 }
 
 int host_options_complete(struct host_options *o, uint32_t ranks, char *(*get)(const char *name),

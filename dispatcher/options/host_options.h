@@ -3,6 +3,7 @@
 #define DISPATCHER_HOST_OPTIONS_H
 
 #include "common/options.h"
+#include "common/setup.h"
 #include "dispatcher/hosts/placement.h"
 
 #define HOST_TIMEOUT_NS 10000000000ull      /* unless the user says otherwise */
@@ -29,10 +30,11 @@ struct host_options {
     uint64_t timeout_ns;       /* a host that is silent for this time is lost; 0: not said */
     const char *relay_where;   /* what --relay-at says; NULL: nothing, or it is taken */
     enum relay_at relay_at;
-    bool stage;            /* programs are sent to hosts, to the default of: */
-    const char *stage_dir; /* where they are kept there; NULL: none are sent */
-    const char *ckptsrv;   /* host of the job's own checkpoint server; NULL: this machine */
-    uint32_t ckptsrv_host; /* its index in the list, or HOSTS_NONE */
+    bool stage;             /* programs are sent to hosts, to the default of: */
+    const char *stage_dir;  /* where they are kept there; NULL: none are sent */
+    const char *ckptsrv;    /* hosts of the job's own checkpoint servers; NULL: this machine */
+    uint32_t ckptsrv_hosts; /* so many: */
+    uint32_t ckptsrv_host[CW_IMAGE_SERVERS_MAX]; /* their indexes in the list */
 };
 
 /* Of a struct host_options: which hosts, how nodes are started there, and the rest. */

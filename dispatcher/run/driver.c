@@ -394,9 +394,10 @@ static void on_no_source(void *ctx, uint32_t rank, const char *why)
              rank, d->job_ranks[rank].program, d->job_ranks[rank].why, why);
 }
 
-static void start_server(void *ctx, const char *listen, const uint8_t key[CW_KEY_SIZE])
+static void start_server(void *ctx, uint32_t server, const char *listen,
+                         const uint8_t key[CW_KEY_SIZE])
 {
-    unit_news_start_server(&((struct driver *)ctx)->unit_news, listen, key);
+    unit_news_start_server(&((struct driver *)ctx)->unit_news, server, listen, key);
 }
 
 static const struct imaging_events imaging_events = {on_source, on_no_source, start_server};
@@ -520,14 +521,14 @@ static int open_relays(struct driver *d, const struct parts_events *events, int 
     return await(d, &d->relay_news.ready, exit_code, err);
 }
 
-/* Until the checkpoint server has started, where that is on a host. */
+/* Until the checkpoint servers have started, where they are on hosts. */
 static int await_server(struct driver *d, int *exit_code, struct cw_err *err)
 {
     const struct unit_news *n = &d->unit_news;
 
-    if (!d->parts.imaging || d->parts.options->hosts.ckptsrv_host == HOSTS_NONE)
+    if (!d->parts.imaging || d->parts.options->hosts.ckptsrv_hosts == 0)
         return CW_OK;
-    if (await(d, &n->server_settled, exit_code, err) < 0)
+    if (await(d, &n->servers_settled, exit_code, err) < 0)
         return err->code;
     if (!n->server_why.code)
         return CW_OK;

@@ -15,10 +15,11 @@ static bool is_here(const struct parts *p, uint32_t host)
 
 uint32_t host_relays_of(const struct parts *p, uint32_t unit)
 {
-    uint32_t of_server = p->options->hosts.ckptsrv_host;
+    const struct host_options *hosts = &p->options->hosts;
 
-    if (unit == NODE_UNIT_SERVER)
-        return of_server == HOSTS_NONE ? nodes_here(p->nodes) : of_server;
+    if (unit >= NODE_UNIT_SERVER)
+        return hosts->ckptsrv_hosts ? hosts->ckptsrv_host[unit - NODE_UNIT_SERVER]
+                                    : nodes_here(p->nodes);
     return p->layout.at_hosts ? p->layout.relay_host[unit] : nodes_here(p->nodes);
 }
 

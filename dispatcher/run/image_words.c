@@ -120,18 +120,20 @@ static void tell_slowed(struct image_words *w, uint32_t rank)
                rank, (double)h->cost_ns / 1e9, (double)every_ns / 1e9, (double)asked_ns / 1e9);
 }
 
-void image_words_stored(struct image_words *w, const struct cw_stored *stored)
+void image_words_stored(struct image_words *w, const struct cw_stored *stored, const char *server)
 {
     const struct images_rank *r = &w->core->rank[stored->rank];
     uint64_t took_ns =
         r->taken_ns && r->number == stored->number ? loop_now_ns(w->loop) - r->taken_ns : 0;
 
-    log_verbose(w->log, "rank %u: image %u is stored (%.1f MiB, %.1f MiB of them new, %.3f s)",
-                stored->rank, stored->number, (double)stored->bytes / (1 << 20),
+    log_verbose(w->log,
+                "rank %u: image %u is stored at %s (%.1f MiB, %.1f MiB of them new, %.3f s)",
+                stored->rank, stored->number, server, (double)stored->bytes / (1 << 20),
                 (double)stored->stored / (1 << 20), (double)took_ns / 1e9);
     job_events_write(&w->log->events, loop_now_ns(w->loop), "image_stored", stored->rank,
                      job_number("incarnation", stored->incarnation),
                      job_number("image", stored->number), job_number("bytes", stored->bytes),
-                     job_number("stored_bytes", stored->stored), job_seconds("seconds", took_ns));
+                     job_number("stored_bytes", stored->stored), job_seconds("seconds", took_ns),
+                     job_text("server", server));
     tell_slowed(w, stored->rank);
 }

@@ -33,8 +33,9 @@ void image_words_useless(struct image_words *words, uint32_t rank, uint32_t numb
                          const char *why);
 /* There is one that it can go on from. */
 void image_words_has_image(struct image_words *words, uint32_t rank);
-/* The core has heard of this. */
-void image_words_stored(struct image_words *words, const struct cw_stored *stored);
+/* The core has heard of this, the last of the servers that are to have it is this one. */
+void image_words_stored(struct image_words *words, const struct cw_stored *stored,
+                        const char *server);
 
 /* The job ends. Of ranks of which there was no image, and of which nothing was told as their cause
  * was that of others, the numbers are told: a line for each cause. */

@@ -1,14 +1,11 @@
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/run/image_words.h"
 #include "dispatcher/run/parts.h"
-#include "dispatcher/servers/image_dir.h"
-#include "dispatcher/servers/servers.h"
 #include "relay/log_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct rank_images {
@@ -26,21 +23,13 @@ struct imaging {
     uint32_t ranks;
     struct images core;
     struct rank_images *rank; /* owned, as core.rank */
-    struct servers *servers;
-    char dir[PATH_MAX]; /* of our own server, once it was started */
+    struct image_servers at;
     uint8_t mark[CW_MARK_SIZE];
     struct loop_timer timer;       /* the core has something to be done */
     struct loop_timer stats_timer; /* logs are looked at */
     struct loop_timer pause_timer; /* rank 0 gets input again */
     bool ending;
-    bool in_memory_told;
-    bool own_ended; /* our own server: that was told, ... */
-    bool own_back;  /* ... and this, since it stored an image */
-    bool server_failed;
     bool looks; /* what a dispatcher before us had stored is asked for */
-    char server_why[IMAGES_SERVERS_MAX][CW_ERR_TEXT_MAX]; /* of each server, why no image comes
-                                                           * there, which is not about to end; "":
-                                                           * one may */
 };
 
 static uint64_t now_of(const struct imaging *im)
@@ -48,27 +37,11 @@ static uint64_t now_of(const struct imaging *im)
     return loop_now_ns(im->parts->loop);
 }
 
-/* The checkpoint server is the job's own. */
-static bool is_own(const struct imaging *im)
-{
-    return im->parts->layout.servers == 0;
-}
-
-/* ... and on a host of the job's. */
-static bool is_far(const struct imaging *im)
-{
-    return im->parts->options->hosts.ckptsrv_host != HOSTS_NONE;
-}
-
-/* ... or on this machine. */
-static bool is_here(const struct imaging *im)
-{
-    return is_own(im) && !is_far(im);
-}
-
 /* The core is asked once all that is at hand was heard. */
-static void soon(struct imaging *im)
+static void soon(void *ctx)
 {
+    struct imaging *im = ctx;
+
     if (!im->ending)
         loop_timer_hasten(&im->timer, now_of(im));
 }
@@ -98,7 +71,7 @@ static void break_off(struct imaging *im, uint32_t rank, uint32_t number, const 
     char text[CW_ERR_TEXT_MAX];
     uint32_t tries;
 
-    if (!images_broke_off(&im->core, rank, away, now_of(im), &tries) || im->server_failed) {
+    if (!images_broke_off(&im->core, rank, away, now_of(im), &tries)) {
         snprintf(text, sizeof(text), "%.*s (tried %u times)", CW_ERR_TEXT_MAX - 40, why, tries);
         give_up(im, rank, number, tries > 1 ? text : why);
         return;
@@ -210,7 +183,10 @@ static void resume_input(void *ctx)
 static void ask(struct imaging *im, const struct images_order *order)
 {
     struct cw_checkpoint checkpoint = {
-        .rank = order->rank, .number = order->number, .base = order->base};
+        .rank = order->rank,
+        .number = order->number,
+        .base = order->base,
+        .server = image_servers_place_of(&im->at, (uint32_t)__builtin_ctz(order->servers))};
 
     if (!relays_checkpoint(im->parts->relays, &checkpoint)) {
         images_not_asked(&im->core, order->rank, now_of(im));
@@ -221,18 +197,32 @@ static void ask(struct imaging *im, const struct images_order *order)
     }
 }
 
-/* Something else is chosen where that image is of no use after all. */
-static void fetch(struct imaging *im, uint32_t rank, uint32_t number)
+/* The host on which a process of the rank is started, or runs. */
+static uint32_t host_of(const struct imaging *im, uint32_t rank)
 {
-    if (is_placed(im, rank, number) && !im->server_failed) {
-        servers_fetch(im->servers, rank, number);
+    return im->job->slots.slot[im->job->rank[rank].slot].host;
+}
+
+/* Something else is chosen where that image is of no use after all. */
+static void fetch(struct imaging *im, const struct images_order *order)
+{
+    uint32_t rank = order->rank;
+
+    if (is_placed(im, rank, order->number)) {
+        servers_fetch(im->at.servers,
+                      image_servers_nearest(&im->at, order->servers, host_of(im, rank)), rank,
+                      order->number);
         return;
     }
-    if (im->server_failed)
-        give_up(im, rank, number, im->server_why[0]);
-    else
-        images_fail(&im->core, rank, number, NULL);
+    images_fail(&im->core, rank, order->number, NULL);
     images_restart(&im->core, rank);
+}
+
+static void drop(struct imaging *im, const struct images_order *order)
+{
+    for (uint32_t i = 0; i < im->at.count; i++)
+        if (order->servers >> i & 1)
+            servers_drop(im->at.servers, i, order->rank, order->number);
 }
 
 static void obey(struct imaging *im, enum images_action action, const struct images_order *order)
@@ -247,13 +237,13 @@ static void obey(struct imaging *im, enum images_action action, const struct ima
         relays_trim(im->parts->relays, rank, &order->point);
         break;
     case IMAGES_DROP:
-        servers_drop(im->servers, images_server_of(&im->core, rank), rank, order->number);
+        drop(im, order);
         break;
     case IMAGES_GIVE_UP:
         image_words_failed(&im->words, rank, order->number, order->why);
         break;
     case IMAGES_FETCH:
-        fetch(im, rank, order->number);
+        fetch(im, order);
         break;
     case IMAGES_BEGIN:
         im->events->source(im->ctx, rank, 0, -1);
@@ -282,7 +272,7 @@ static void on_time(void *ctx)
         obey(im, action, &order);
     for (uint32_t i = 0; i < im->core.config.servers; i++)
         if (!im->core.server[i].up && images_wants_server(&im->core, i, now_of(im)))
-            servers_want(im->servers, i);
+            image_servers_want(&im->at, i);
     loop_timer_hasten(&im->timer, images_deadline_ns(&im->core));
 }
 
@@ -298,22 +288,12 @@ static void on_stats_time(void *ctx)
                    now_of(im) + (pause_ns > IMAGING_STATS_NS ? pause_ns : IMAGING_STATS_NS));
 }
 
-/* The server is away for long, or for good: who waits for an image need not wait. */
-static void fail_demands(struct imaging *im, uint32_t server)
-{
-    for (uint32_t rank = 0; rank < im->ranks; rank++)
-        if (images_server_of(&im->core, rank) == server)
-            images_demand_fail(&im->core, rank, im->server_why[server]);
-}
-
 static void on_demand(void *ctx)
 {
     struct imaging *im = ctx;
 
     images_demand_all(&im->core);
-    for (uint32_t i = 0; i < im->core.config.servers; i++)
-        if (im->server_why[i][0])
-            fail_demands(im, i);
+    image_servers_fail_demands(&im->at);
     soon(im);
 }
 
@@ -324,11 +304,11 @@ static void on_opens(void *ctx, uint32_t server)
     images_server_opens(&((struct imaging *)ctx)->core, server);
 }
 
-static void on_held(void *ctx, const struct cw_stored *held)
+static void on_held(void *ctx, uint32_t server, const struct cw_stored *held)
 {
     struct imaging *im = ctx;
 
-    images_held(&im->core, held, now_of(im));
+    images_held(&im->core, server, held, now_of(im));
 }
 
 static void on_held_end(void *ctx, uint32_t server)
@@ -336,13 +316,7 @@ static void on_held_end(void *ctx, uint32_t server)
     struct imaging *im = ctx;
 
     images_held_end(&im->core, server);
-    if (is_own(im) && im->own_ended && !im->own_back)
-        log_notice(im->log, "the checkpoint server is there again");
-    else if (im->server_why[server][0])
-        log_notice(im->log, "checkpoint server %s is there again",
-                   servers_address(im->servers, server, true));
-    im->server_why[server][0] = '\0';
-    im->own_back = im->own_ended;
+    image_servers_up(&im->at, server);
     soon(im);
 }
 
@@ -351,23 +325,15 @@ static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored
 {
     struct imaging *im = ctx;
 
-    if (im->ending || stored->rank >= im->ranks ||
-        images_server_of(&im->core, stored->rank) != server)
+    if (im->ending || stored->rank >= im->ranks)
         return;
     rank_io_hear(im->parts->rank_io, job_process(im->job, stored->rank));
-    if (!images_stored(&im->core, stored, now_of(im)))
+    if (!images_stored(&im->core, server, stored, now_of(im)))
         return;
-    im->own_ended = im->own_back = false;
-    image_words_stored(&im->words, stored);
+    image_servers_stored(&im->at, server);
+    image_words_stored(&im->words, stored, image_servers_name(&im->at, server));
     im->rank[stored->rank].returned = false;
     soon(im);
-}
-
-/* Who waits for one need not wait. */
-static void no_image_from(struct imaging *im, uint32_t server, const struct cw_err *err)
-{
-    snprintf(im->server_why[server], sizeof(im->server_why[server]), "%s", err->text);
-    fail_demands(im, server);
 }
 
 static void on_lost(void *ctx, uint32_t server, const struct cw_err *err)
@@ -375,29 +341,7 @@ static void on_lost(void *ctx, uint32_t server, const struct cw_err *err)
     struct imaging *im = ctx;
 
     images_server_lost(&im->core, server);
-    if (im->ending)
-        return;
-    if (is_own(im)) {
-        log_verbose(im->log, "%s", err->text); /* how its process ended says more */
-        return;
-    }
-    if (!im->server_why[server][0]) {
-        log_warning(im->log, now_of(im), JOB_NO_RANK, "a checkpoint server is away", err->text);
-        log_notice(im->log, "%s; no images are stored there until it is back", err->text);
-    }
-    no_image_from(im, server, err);
-}
-
-void imaging_server_failed(struct imaging *im, const struct cw_err *err)
-{
-    im->server_failed = true;
-    if (im->ending)
-        return;
-    no_image_from(im, 0, err);
-    images_hurry(&im->core, 0);
-    log_warning(im->log, now_of(im), JOB_NO_RANK, "no more images are taken", err->text);
-    log_notice(im->log, "no more images are taken: %s", err->text);
-    soon(im);
+    image_servers_lost(&im->at, server, err);
 }
 
 static void on_fetched(void *ctx, uint32_t rank, uint32_t number, int fd, const struct cw_err *err)
@@ -412,7 +356,7 @@ static void on_fetched(void *ctx, uint32_t rank, uint32_t number, int fd, const 
     } else {
         if (err->code == CW_EAUTH)
             give_up(im, rank, number, err->text);
-        else
+        else if (images_find(&im->core, rank, number)) /* else all servers of it are gone */
             break_off(im, rank, number, err->text,
                       err->code != CW_ECLOSED && err->code != CW_EPROTO);
         imaging_restart(im, rank);
@@ -465,28 +409,14 @@ void imaging_not_restored(struct imaging *im, uint32_t rank, const char *why, bo
 
 static int open_servers(struct imaging *im, struct cw_err *err)
 {
-    const struct parts *p = im->parts;
-    const struct run_options *o = p->options;
-    const struct layout *l = &p->layout;
-    struct servers_config config = {
-        .loop = p->loop,
-        .job_id = p->job_id,
-        .ranks = o->ranks,
-        .addresses = l->server_address,
-        .of_rank = im->core.config.of_rank,
-        .count = l->servers,
-        .key_file = l->server_key_file,
-        .socket_dir = is_far(im) ? NULL : nodes_facts(p->nodes, nodes_here(p->nodes))->dir,
-        .host = p->host[0] ? p->host : NULL,
-        .start = im->events->start_server,
-        .start_ctx = im->ctx,
-        .events = &servers_events,
-        .ctx = im};
-
-    if (is_here(im) && !p->state && image_dir_check(o->images.dir, err) < 0)
-        return err->code;
-    im->servers = servers_new(&config, err);
-    return im->servers ? CW_OK : err->code;
+    im->at = (struct image_servers){.parts = im->parts,
+                                    .log = im->log,
+                                    .job = im->job,
+                                    .core = &im->core,
+                                    .count = im->core.config.servers,
+                                    .changed = soon,
+                                    .ctx = im};
+    return image_servers_open(&im->at, &servers_events, im->events->start_server, im->ctx, err);
 }
 
 static void open_core(struct imaging *im)
@@ -495,7 +425,7 @@ static void open_core(struct imaging *im)
     const struct relay_settings *logs = &o->relay_settings;
     struct images_config config = {
         .ranks = o->ranks,
-        .servers = im->parts->layout.servers ? im->parts->layout.servers : 1,
+        .servers = image_servers_count(im->parts),
         .of_rank = o->grid ? o->grid->rank_server : NULL,
         .policy = {.every_ns = o->images.every_ns, .mtbf_ns = o->images.mtbf_ns}};
 
@@ -590,12 +520,12 @@ void imaging_look_up(struct imaging *im)
         images_return(&im->core, rank, im->core.rank[rank].last + IMAGES_KNOWN_MAX, false);
     }
     if (im->looks)
-        servers_want(im->servers, 0);
+        image_servers_want(&im->at, 0);
 }
 
 bool imaging_knows(const struct imaging *im, bool *failed)
 {
-    *failed = im && im->server_failed;
+    *failed = im && im->at.server[0].gone;
     return !im || !im->looks || im->core.server[0].up;
 }
 
@@ -603,7 +533,7 @@ void imaging_end(struct imaging *im)
 {
     if (!im || im->ending)
         return;
-    im->ending = true;
+    im->ending = im->at.ending = true;
     image_words_end(&im->words);
     loop_timer_set(&im->timer, LOOP_NEVER);
     loop_timer_set(&im->stats_timer, LOOP_NEVER);
@@ -616,76 +546,26 @@ void imaging_free(struct imaging *im)
     loop_timer_remove(&im->timer);
     loop_timer_remove(&im->stats_timer);
     loop_timer_remove(&im->pause_timer);
-    servers_free(im->servers);
+    image_servers_close(&im->at);
     image_words_close(&im->words);
     free(im->core.rank);
     free(im->rank);
     free(im);
 }
 
-void imaging_set_up(const struct imaging *im, uint32_t host, bool is_near, struct cw_setup *setup)
+void imaging_set_up(struct imaging *im, uint32_t host, struct cw_setup *setup)
 {
-    const struct run_options *o = im ? im->parts->options : NULL;
-    char address[CW_ADDRESS_MAX];
-    uint32_t server;
-
     if (!im)
         return;
-    server = images_server_of(&im->core, setup->process.rank);
-    if (o->grid)
-        grid_job_server_at(o->grid, server, o->hosts.list.host[host].site, address);
-    else
-        snprintf(address, sizeof(address), "%s", servers_address(im->servers, server, is_near));
-    snprintf(setup->image_address, sizeof(setup->image_address), "%.299s", address);
-    servers_rank_key(im->servers, setup->process.rank, setup->process.incarnation,
-                     setup->image_key);
+    image_servers_place(&im->at, setup->process.rank, host);
+    image_servers_set_up(&im->at, host, setup);
     memcpy(setup->mark, im->mark, sizeof(setup->mark));
+    soon(im);
 }
 
-/* --- our own server --- */
-
-void imaging_want_server(struct imaging *im)
+struct image_servers *imaging_servers(struct imaging *im)
 {
-    if (im)
-        servers_want(im->servers, 0);
-}
-
-void imaging_server_started(struct imaging *im, pid_t pid, const char *host, const char *dir)
-{
-    const char *where = host ? host : servers_address(im->servers, 0, true);
-
-    snprintf(im->dir, sizeof(im->dir), "%s", dir);
-    log_verbose(im->log, "checkpoint server started (pid %d, %s, images in %s)", (int)pid, where,
-                im->dir);
-}
-
-void imaging_server_listens(struct imaging *im, const char *local, const char *far, bool in_memory)
-{
-    if (in_memory && !im->in_memory_told) {
-        im->in_memory_told = true;
-        log_notice(im->log,
-                   "note: images of ranks are kept in %s, which is in memory; choose a place on a "
-                   "disk (--ckpt-dir DIR), or bound them (--ckpt-max BYTES)",
-                   im->dir);
-    }
-    servers_own_listens(im->servers, local, far, is_here(im));
-}
-
-void imaging_server_ended(struct imaging *im, int status, const char *why)
-{
-    char how[128];
-
-    if (im->ending)
-        return;
-    if (WIFSIGNALED(status))
-        snprintf(how, sizeof(how), "was killed by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    else
-        snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
-    /* one that ends again before it was of any use is no news */
-    (im->own_ended ? log_verbose : log_notice)(
-        im->log, "the checkpoint server %s%s%s; starting it again", how, why[0] ? ": " : "", why);
-    im->own_ended = true;
+    return im ? &im->at : NULL;
 }
 
 /* --- ranks --- */

@@ -7,9 +7,8 @@
 #include "common/setup.h"
 #include "dispatcher/job/images.h"
 #include "dispatcher/job/job.h"
+#include "dispatcher/run/image_servers.h"
 #include "dispatcher/state/job_state.h"
-
-#include <sys/types.h>
 
 #define IMAGING_STATS_NS 1000000000ull     /* between two looks at logs, of up to 1000 ranks */
 #define IMAGING_STATS_A_RANK_NS 1000000ull /* of more ranks */
@@ -27,7 +26,8 @@ struct imaging_events {
     /* There is nothing that it could be started from. */
     void (*no_source)(void *ctx, uint32_t rank, const char *why);
     /* As of struct servers_config. */
-    void (*start_server)(void *ctx, const char *listen, const uint8_t key[CW_KEY_SIZE]);
+    void (*start_server)(void *ctx, uint32_t server, const char *listen,
+                         const uint8_t key[CW_KEY_SIZE]);
 };
 
 /* All borrowed; `parts` has what ranks need, but no images. NULL with *err set: CW_ENOMEM, CW_ESYS,
@@ -47,21 +47,11 @@ bool imaging_knows(const struct imaging *imaging, bool *failed);
 /* The job ends: no more are taken or fetched; what was not told of failures is. */
 void imaging_end(struct imaging *imaging);
 
-/* What the setup of a process on that host has of images; `is_near`: our own server stands there.
- */
-void imaging_set_up(const struct imaging *imaging, uint32_t host, bool is_near,
-                    struct cw_setup *setup);
+/* A process is started on this host: what its setup has of images. */
+void imaging_set_up(struct imaging *imaging, uint32_t host, struct cw_setup *setup);
 
-/* --- of our own server --- */
-/* Starts it, unless it was. */
-void imaging_want_server(struct imaging *imaging);
-/* It has started on this host (NULL: here), for images in this directory; it listens; it has ended,
- * and is started again; there will be none any more. */
-void imaging_server_started(struct imaging *imaging, pid_t pid, const char *host, const char *dir);
-void imaging_server_listens(struct imaging *imaging, const char *local, const char *far,
-                            bool in_memory);
-void imaging_server_ended(struct imaging *imaging, int status, const char *why);
-void imaging_server_failed(struct imaging *imaging, const struct cw_err *err);
+/* Its checkpoint servers, of which it is to hear. NULL: there are none. */
+struct image_servers *imaging_servers(struct imaging *imaging);
 
 /* --- of ranks --- */
 /* Something about it has changed, as the job core says: it began to live, or stopped to. */

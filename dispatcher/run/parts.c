@@ -196,8 +196,8 @@ static int open_imaging(struct parts *p, const struct job *job, const struct par
     p->imaging = imaging_new(p, job, events->imaging, ctx, err);
     if (!p->imaging)
         return err->code;
-    if (p->options->hosts.ckptsrv_host != HOSTS_NONE)
-        imaging_want_server(p->imaging);
+    for (uint32_t i = 0; i < p->options->hosts.ckptsrv_hosts; i++)
+        image_servers_want(imaging_servers(p->imaging), i);
     return CW_OK;
 }
 

@@ -95,8 +95,7 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     host_relays_address(parts, relays_home(parts->relays, order->process.rank), host, address);
     snprintf(setup.address, sizeof(setup.address), "%.299s", address);
     relays_rank_key(parts->relays, order->process.rank, order->process.incarnation, setup.key);
-    imaging_set_up(parts->imaging, host, host_relays_is_near(parts, NODE_UNIT_SERVER, host),
-                   &setup);
+    imaging_set_up(parts->imaging, host, &setup);
     if (unrestartable_shares_files(s->unrestartable, order->process.rank))
         setup.flags |= CW_SETUP_SHARES_FILES;
     setup.flags |= contents_flags[parts->options->contents];

@@ -96,28 +96,40 @@ static void kill_relay(void *ctx, uint32_t relay)
 
 const struct relays_own unit_news_relays = {start_relay, kill_relay};
 
-/* What waits for it to be settled hears why; later on images are heard of no more. */
-static void server_failed(struct unit_news *n, const struct cw_err *err)
+/* What waits for all to be settled hears why; later on nothing is heard of that one any more. */
+static void server_failed(struct unit_news *n, uint32_t server, const struct cw_err *err)
 {
-    bool awaited = n->parts->options->hosts.ckptsrv_host != HOSTS_NONE && !n->server_settled;
+    bool awaited = n->parts->options->hosts.ckptsrv_hosts > 0 && !n->servers_settled;
 
-    n->server_settled = true;
-    n->server_why = *err;
-    if (!awaited)
-        imaging_server_failed(n->parts->imaging, err);
+    n->servers_settled = true;
+    if (awaited)
+        n->server_why = *err;
+    else if (!n->server_why.code) /* else the job does not begin */
+        image_servers_gone(imaging_servers(n->parts->imaging), server, err);
 }
 
-void unit_news_start_server(void *ctx, const char *listen, const uint8_t key[CW_KEY_SIZE])
+static void server_listens(struct unit_news *n, uint32_t server, const char *local, const char *tcp,
+                           bool in_memory)
+{
+    uint32_t all = (1u << n->parts->options->hosts.ckptsrv_hosts) - 1;
+
+    image_servers_listens(imaging_servers(n->parts->imaging), server, local, tcp, in_memory);
+    n->settled |= 1u << server;
+    n->servers_settled |= (n->settled & all) == all;
+}
+
+void unit_news_start_server(void *ctx, uint32_t server, const char *listen,
+                            const uint8_t key[CW_KEY_SIZE])
 {
     struct unit_news *n = ctx;
     const struct parts *p = n->parts;
     const char *dir = p->state ? p->image_dir : p->options->images.dir;
     struct cw_err err;
-    struct node_unit *order = new_order(NODE_UNIT_SERVER, key, &err);
+    struct node_unit *order = new_order(NODE_UNIT_SERVER + server, key, &err);
     char job[IMGDIR_JOB_TEXT];
 
     if (!order) {
-        server_failed(n, &err);
+        server_failed(n, server, &err);
         return;
     }
     order->kind = NODE_UNIT_IS_SERVER;
@@ -129,7 +141,7 @@ void unit_news_start_server(void *ctx, const char *listen, const uint8_t key[CW_
     if (!p->state)
         node_unit_option(order, "--ephemeral-job", job);
     if (carry_out(p, order, &err) < 0)
-        server_failed(n, &err);
+        server_failed(n, server, &err);
 }
 
 /* --- what is heard of them --- */
@@ -147,8 +159,9 @@ static void on_started(void *ctx, uint32_t number, pid_t pid, const char *place)
     const struct unit_news *n = ctx;
     const char *host = host_of(n, number);
 
-    if (number == NODE_UNIT_SERVER)
-        imaging_server_started(n->parts->imaging, pid, host, place);
+    if (number >= NODE_UNIT_SERVER)
+        image_servers_started(imaging_servers(n->parts->imaging), number - NODE_UNIT_SERVER, pid,
+                              place);
     else if (host)
         log_verbose(&n->parts->log, "host %s: relay started (pid %d)", host, (int)pid);
     else
@@ -160,20 +173,19 @@ static void on_listens(void *ctx, uint32_t number, const char *local, const char
 {
     struct unit_news *n = ctx;
 
-    if (number != NODE_UNIT_SERVER) {
+    if (number >= NODE_UNIT_SERVER)
+        server_listens(n, number - NODE_UNIT_SERVER, local, tcp, in_memory);
+    else
         relays_own_listens(n->parts->relays, number, local, tcp, !host_of(n, number));
-        return;
-    }
-    imaging_server_listens(n->parts->imaging, local, tcp, in_memory);
-    n->server_settled = true;
 }
 
 static void on_ended(void *ctx, uint32_t number, int status, const char *why)
 {
     struct unit_news *n = ctx;
 
-    if (number == NODE_UNIT_SERVER)
-        imaging_server_ended(n->parts->imaging, status, why);
+    if (number >= NODE_UNIT_SERVER)
+        image_servers_ended(imaging_servers(n->parts->imaging), number - NODE_UNIT_SERVER, status,
+                            why);
     else
         relay_news_ended(n->relay_news, number, status);
 }
@@ -182,8 +194,8 @@ static void on_failed(void *ctx, uint32_t number, int status, const struct cw_er
 {
     struct unit_news *n = ctx;
 
-    if (number == NODE_UNIT_SERVER)
-        server_failed(n, err);
+    if (number >= NODE_UNIT_SERVER)
+        server_failed(n, number - NODE_UNIT_SERVER, err);
     else
         relay_news_failed(n->relay_news, number, status, err);
 }
@@ -193,12 +205,13 @@ static void on_lost(void *ctx, uint32_t number, const struct cw_err *err)
     struct unit_news *n = ctx;
     struct cw_err why;
 
-    if (number != NODE_UNIT_SERVER) {
+    if (number < NODE_UNIT_SERVER) {
         relay_news_failed(n->relay_news, number, UNIT_NO_STATUS, err);
         return;
     }
-    cw_err_set(&why, err->code, "%s, and with it the job's own checkpoint server", err->text);
-    server_failed(n, &why);
+    cw_err_set(&why, err->code, "%s, and with it %s checkpoint server", err->text,
+               n->parts->options->hosts.ckptsrv_hosts > 1 ? "its" : "the job's own");
+    server_failed(n, number - NODE_UNIT_SERVER, &why);
 }
 
 const struct units_events unit_news_events = {on_started, on_listens, on_ended, on_failed, on_lost};

@@ -10,7 +10,8 @@
 struct unit_news {
     struct parts *parts;
     struct relay_news *relay_news;
-    bool server_settled;      /* it listens; or never will, for: */
+    uint32_t settled;         /* servers that listen, as bits */
+    bool servers_settled;     /* all that are on hosts do; or one never will, for: */
     struct cw_err server_why; /* its code is 0, or says so */
 };
 
@@ -19,6 +20,7 @@ extern const struct units_events unit_news_events;
 
 extern const struct relays_own unit_news_relays;
 /* As of struct servers_config. */
-void unit_news_start_server(void *ctx, const char *listen, const uint8_t key[CW_KEY_SIZE]);
+void unit_news_start_server(void *ctx, uint32_t server, const char *listen,
+                            const uint8_t key[CW_KEY_SIZE]);
 
 #endif

@@ -19,6 +19,7 @@ struct server {
     struct servers *of;
     uint32_t number;
     bool wanted;
+    bool gone;
     bool dialing;
     struct party party;
     struct loop_timer timer; /* to the next try */
@@ -37,14 +38,19 @@ struct fetch {
     struct loop_timer timer; /* its time is up */
 };
 
+struct image_at {
+    uint32_t server;
+    uint32_t number; /* 0: none */
+};
+
 struct servers {
     struct servers_config config;
     uint32_t count;
     struct server *server; /* owned */
     /* of the job at each, and of our own server; as cw_secret_alloc made them; owned */
     uint8_t (*keys)[CW_KEY_SIZE];
-    struct fetch *fetches; /* SERVERS_FETCHES_MAX; owned */
-    uint32_t *waiting;     /* of each rank, the image that waits for a free one; 0: none. Owned */
+    struct fetch *fetches;    /* SERVERS_FETCHES_MAX; owned */
+    struct image_at *waiting; /* of each rank, what waits for a free one; owned */
     uint32_t waiting_count;
     uint64_t fetch_count; /* that have begun until now */
     struct opener *opener;
@@ -56,11 +62,6 @@ static void on_fetch_time(void *ctx);
 static const struct party_kind server_kind, fetch_kind;
 static int open_own(struct servers *s, struct cw_err *err);
 
-static uint32_t server_of(const struct servers *s, uint32_t rank)
-{
-    return s->config.of_rank ? s->config.of_rank[rank] : rank % s->count;
-}
-
 /* --- making --- */
 
 static int init_server(struct servers *s, uint32_t number, struct cw_err *err)
@@ -70,7 +71,6 @@ static int init_server(struct servers *s, uint32_t number, struct cw_err *err)
     if (s->config.count)
         return party_find(party, s->config.addresses[number], s->config.key_file, s->config.job_id,
                           err);
-    cw_key_random(s->keys[s->count]);
     cw_cred_job_key(party->key, s->keys[s->count], s->config.job_id);
     return s->config.socket_dir ? open_own(s, err) : CW_OK;
 }
@@ -116,11 +116,13 @@ struct servers *servers_new(const struct servers_config *config, struct cw_err *
         return NULL;
     }
     s->config = *config;
-    s->count = config->count ? config->count : 1;
+    s->count = config->count ? config->count : config->own;
     if (allocate(s, err) < 0) {
         servers_free(s);
         return NULL;
     }
+    if (!config->count)
+        cw_key_random(s->keys[s->count]);
     for (uint32_t i = 0; i < s->count; i++)
         if (init_server(s, i, err) < 0) {
             servers_free(s);
@@ -173,6 +175,8 @@ static void lose(struct server *server, struct cw_err *err)
     struct servers *s = server->of;
 
     party_break(&server->party);
+    if (server->gone)
+        return;
     server->pause_ns = server->pause_ns ? 2 * server->pause_ns : SERVERS_PAUSE_MIN_NS;
     if (server->pause_ns > SERVERS_PAUSE_MAX_NS)
         server->pause_ns = SERVERS_PAUSE_MAX_NS;
@@ -186,7 +190,7 @@ static void on_try(void *ctx)
     struct server *server = ctx;
     struct cw_err err = {0};
 
-    if (server->dialing || server->party.fd >= 0)
+    if (server->dialing || server->gone || server->party.fd >= 0)
         return;
     server->dialing = dial(server->of, server, server->number, SERVERS_OPEN_MS, 1);
     if (server->dialing)
@@ -204,7 +208,7 @@ static bool on_frame(void *ctx, const struct cw_header *header, const uint8_t *b
     if (header->type == CW_FRAME_STORED && cw_stored_get(body, &stored)) {
         config->events->stored(config->ctx, server->number, &stored);
     } else if (header->type == CW_FRAME_HELD && cw_stored_get(body, &stored)) {
-        config->events->held(config->ctx, &stored);
+        config->events->held(config->ctx, server->number, &stored);
     } else if (header->type == CW_FRAME_HELD_END) {
         server->pause_ns = 0;
         config->events->held_end(config->ctx, server->number);
@@ -235,6 +239,10 @@ static void open_session(struct server *server, const struct cw_dial_result *res
         lose(server, &err);
         return;
     }
+    if (server->gone) {
+        close(result->fd);
+        return;
+    }
     party_begin(&server->party, result->fd, &result->session);
     s->config.events->opens(s->config.ctx, server->number);
 }
@@ -249,7 +257,7 @@ void servers_want(struct servers *s, uint32_t number)
     if (s->config.count)
         on_try(server);
     else
-        s->config.start(s->config.start_ctx, server->party.far, s->keys[s->count]);
+        s->config.start(s->config.start_ctx, number, server->party.far, s->keys[s->count]);
 }
 
 void servers_drop(struct servers *s, uint32_t number, uint32_t rank, uint32_t image)
@@ -265,11 +273,14 @@ void servers_drop(struct servers *s, uint32_t number, uint32_t rank, uint32_t im
 
 /* --- our own --- */
 
-void servers_own_listens(struct servers *s, const char *local, const char *far, bool here)
+void servers_own_listens(struct servers *s, uint32_t number, const char *local, const char *far,
+                         bool here)
 {
-    party_listens(&s->server[0].party, local, far, here);
-    s->server[0].pause_ns = 0;
-    on_try(&s->server[0]);
+    struct server *server = &s->server[number];
+
+    party_listens(&server->party, local, far, here);
+    server->pause_ns = 0;
+    on_try(server);
 }
 
 /* Over TCP it has the same port for each of its processes. */
@@ -290,18 +301,19 @@ static int open_own(struct servers *s, struct cw_err *err)
 
 /* --- fetching --- */
 
-static void begin_fetch(struct servers *s, struct fetch *f, uint32_t rank, uint32_t number);
+static void begin_fetch(struct servers *s, struct fetch *f, uint32_t rank,
+                        const struct image_at *at);
 
 static void next_fetch(struct servers *s, struct fetch *free_one)
 {
     for (uint32_t rank = 0; s->waiting_count && rank < s->config.ranks; rank++) {
-        uint32_t number = s->waiting[rank];
+        struct image_at at = s->waiting[rank];
 
-        if (!number)
+        if (!at.number)
             continue;
-        s->waiting[rank] = 0;
+        s->waiting[rank].number = 0;
         s->waiting_count--;
-        begin_fetch(s, free_one, rank, number);
+        begin_fetch(s, free_one, rank, &at);
         return;
     }
 }
@@ -355,7 +367,10 @@ static void on_fetch_time(void *ctx)
     struct fetch *f = ctx;
     struct cw_err err = {0};
 
-    cw_err_set(&err, CW_ETIME, "no image came in %d s", SERVERS_FETCH_MS / 1000);
+    if (f->of->server[f->server].gone)
+        cw_err_set(&err, CW_ECLOSED, "it is lost, with all that it had");
+    else
+        cw_err_set(&err, CW_ETIME, "no image came in %d s", SERVERS_FETCH_MS / 1000);
     fail_fetch(f, &err);
 }
 
@@ -390,27 +405,42 @@ static void on_opened(void *ctx, const struct cw_dial_result *result)
 }
 
 /* That it cannot begin is told by its timer, not from inside of servers_fetch. */
-static void begin_fetch(struct servers *s, struct fetch *f, uint32_t rank, uint32_t number)
+static void begin_fetch(struct servers *s, struct fetch *f, uint32_t rank,
+                        const struct image_at *at)
 {
     f->used = true;
-    f->server = server_of(s, rank);
+    f->server = at->server;
     f->rank = rank;
-    f->number = number;
+    f->number = at->number;
     f->tag = FETCH_TAG + s->fetch_count++ * SERVERS_FETCHES_MAX + (uint64_t)(f - s->fetches);
     loop_timer_set(&f->timer, loop_now_ns(s->config.loop) + SERVERS_FETCH_MS * 1000000ull);
-    if (!dial(s, &s->server[f->server], f->tag, SERVERS_FETCH_MS, 0))
+    if (s->server[f->server].gone || !dial(s, &s->server[f->server], f->tag, SERVERS_FETCH_MS, 0))
         loop_timer_set(&f->timer, loop_now_ns(s->config.loop));
 }
 
-void servers_fetch(struct servers *s, uint32_t rank, uint32_t number)
+void servers_fetch(struct servers *s, uint32_t server, uint32_t rank, uint32_t number)
 {
+    struct image_at at = {server, number};
+
     for (uint32_t i = 0; i < SERVERS_FETCHES_MAX; i++)
         if (!s->fetches[i].used) {
-            begin_fetch(s, &s->fetches[i], rank, number);
+            begin_fetch(s, &s->fetches[i], rank, &at);
             return;
         }
-    s->waiting_count += s->waiting[rank] == 0;
-    s->waiting[rank] = number;
+    s->waiting_count += s->waiting[rank].number == 0;
+    s->waiting[rank] = at;
+}
+
+void servers_gone(struct servers *s, uint32_t number)
+{
+    struct server *server = &s->server[number];
+
+    server->gone = true;
+    party_break(&server->party);
+    loop_timer_set(&server->timer, LOOP_NEVER);
+    for (uint32_t i = 0; i < SERVERS_FETCHES_MAX; i++)
+        if (s->fetches[i].used && s->fetches[i].server == number)
+            loop_timer_set(&s->fetches[i].timer, loop_now_ns(s->config.loop));
 }
 
 /* --- questions --- */
@@ -420,8 +450,8 @@ const char *servers_address(const struct servers *s, uint32_t server, bool is_ne
     return party_address_for(&s->server[server].party, is_near);
 }
 
-void servers_rank_key(const struct servers *s, uint32_t rank, uint32_t incarnation,
+void servers_rank_key(const struct servers *s, uint32_t server, uint32_t rank, uint32_t incarnation,
                       uint8_t key[CW_KEY_SIZE])
 {
-    cw_cred_rank_key(key, s->keys[server_of(s, rank)], rank, incarnation);
+    cw_cred_rank_key(key, s->keys[server], rank, incarnation);
 }

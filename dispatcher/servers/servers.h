@@ -1,6 +1,6 @@
 /* The job's checkpoint servers: starting its own, the sessions with all, fetching images. All in
  * the job's loop, which never waits for one of them. A session that breaks is opened again, for as
- * long as the job runs. */
+ * long as the job runs, or until its server is gone. */
 #ifndef DISPATCHER_SERVERS_H
 #define DISPATCHER_SERVERS_H
 
@@ -22,7 +22,7 @@ struct servers;
 /* What they tell, in the job's loop. A server is known by its number. */
 struct servers_events {
     void (*opens)(void *ctx, uint32_t server); /* what it holds follows */
-    void (*held)(void *ctx, const struct cw_stored *held);
+    void (*held)(void *ctx, uint32_t server, const struct cw_stored *held);
     void (*held_end)(void *ctx, uint32_t server);
     void (*stored)(void *ctx, uint32_t server, const struct cw_stored *stored);
     /* There is no session with it; it is tried again. */
@@ -39,14 +39,14 @@ struct servers_config {
     const uint8_t *job_id; /* CW_ID_SIZE bytes */
     uint32_t ranks;
     const char *const *addresses; /* of servers that run already: `count` of them */
-    uint32_t count;               /* 0: one of the job's own */
-    const uint8_t *of_rank;       /* which of them each rank has; NULL: ranks have them in turn */
-    const char *key_file;         /* of those; NULL: the file beside each one's socket */
-    const char *socket_dir;       /* of our own, where it is here; NULL: it is not */
+    uint32_t count;               /* 0: the job has its own: */
+    uint32_t own;                 /* ... so many, at least 1, all with one key */
+    const char *key_file;         /* of those that run; NULL: the file beside each one's socket */
+    const char *socket_dir;       /* of our only own one, where it is here; NULL: it is not */
     const char *host; /* it listens there over TCP too; borrowed for servers_new; NULL */
-    /* Starts our own, which listens at `listen` besides ("": nowhere): servers_own_listens follows,
-     * or who waits for that hears why not. */
-    void (*start)(void *ctx, const char *listen, const uint8_t key[CW_KEY_SIZE]);
+    /* Starts one of our own, which listens at `listen` besides ("": nowhere): servers_own_listens
+     * follows, or who waits for that hears why not. */
+    void (*start)(void *ctx, uint32_t server, const char *listen, const uint8_t key[CW_KEY_SIZE]);
     void *start_ctx;
     const struct servers_events *events;
     void *ctx;
@@ -61,20 +61,25 @@ void servers_free(struct servers *servers);
 
 /* Where a rank on the machine of the server reaches it, or one elsewhere. */
 const char *servers_address(const struct servers *servers, uint32_t server, bool is_near);
-void servers_rank_key(const struct servers *servers, uint32_t rank, uint32_t incarnation,
-                      uint8_t key[CW_KEY_SIZE]);
+/* ... with this key, which is the same at all of our own. */
+void servers_rank_key(const struct servers *servers, uint32_t server, uint32_t rank,
+                      uint32_t incarnation, uint8_t key[CW_KEY_SIZE]);
 
-/* It is needed from now on: starts our own, unless it was. */
+/* It is needed from now on: starts it, if it is our own, unless it was. */
 void servers_want(struct servers *servers, uint32_t server);
 
-/* Our own listens: at a socket, and at `far`, of which other hosts know; "": there are none. It is
- * reached there, unless it is `here`. */
-void servers_own_listens(struct servers *servers, const char *local, const char *far, bool here);
+/* One of our own listens: at a socket, and at `far`, of which other hosts know; "": there are none.
+ * It is reached there, unless it is `here`. */
+void servers_own_listens(struct servers *servers, uint32_t server, const char *local,
+                         const char *far, bool here);
+
+/* It will not be there any more: what is fetched from it has failed. */
+void servers_gone(struct servers *servers, uint32_t server);
 
 /* This image and all before it are of no use. */
 void servers_drop(struct servers *servers, uint32_t server, uint32_t rank, uint32_t number);
 
 /* fetched() comes, never from inside this call. Of a rank one at a time. */
-void servers_fetch(struct servers *servers, uint32_t rank, uint32_t number);
+void servers_fetch(struct servers *servers, uint32_t server, uint32_t rank, uint32_t number);
 
 #endif

@@ -14,11 +14,12 @@
 #define NODE_BLOB_PART (64u << 10) /* of it in one frame */
 #define NODE_BLOBS_MAX 65u         /* the environment, and a program for each segment */
 #define NODE_STARTS_MAX (1u << 29) /* processes that a host starts in one job */
-#define NODE_UNITS_MAX (CW_RELAYS_MAX + 1u) /* units of a job: its relays, and ... */
-#define NODE_UNIT_SERVER CW_RELAYS_MAX      /* ... its own checkpoint server */
-#define NODE_WORDS_MAX 64u                  /* options of a unit, and their values */
-#define NODE_WORDS_BYTES 16384u             /* ... with their ends */
-#define NODE_STAGES_MAX 64u                 /* programs that are sent: one for each segment */
+#define NODE_UNITS_MAX                                                                             \
+    (CW_RELAYS_MAX + CW_IMAGE_SERVERS_MAX) /* units of a job: its relays, and ... */
+#define NODE_UNIT_SERVER CW_RELAYS_MAX     /* ... its own checkpoint servers, from this number on */
+#define NODE_WORDS_MAX 64u                 /* options of a unit, and their values */
+#define NODE_WORDS_BYTES 16384u            /* ... with their ends */
+#define NODE_STAGES_MAX 64u                /* programs that are sent: one for each segment */
 
 /* What the process of a rank says, each on a stream of its own. */
 enum launch_stream { LAUNCH_PMI, LAUNCH_CONTROL, LAUNCH_STDOUT, LAUNCH_STDERR, LAUNCH_STREAMS };

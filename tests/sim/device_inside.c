@@ -94,9 +94,15 @@ const void *store_secret(void)
     return NULL;
 }
 
-void store_put_in(struct store_place *place, const struct image_order *order)
+bool store_knows(uint32_t server)
+{
+    return server == 0;
+}
+
+void store_put_in(struct store_place *place, const struct image_order *order, uint32_t server)
 {
     place->order = order;
+    place->server = server;
 }
 
 void store_wipe(struct store_place *place)

@@ -97,7 +97,8 @@ static void fill_setup(struct sim_process *p, uint64_t fault_event)
         setup.mailbox_bytes = SIM_MEMORY / sim.plan.ranks;
     }
     if (sim.plan.image_one_in)
-        snprintf(setup.image_address, sizeof(setup.image_address), "unix:/simulated/images");
+        strcpy(setup.image_address[0], "unix:/simulated/images");
+    setup.image_servers = sim.plan.image_one_in > 0;
     memcpy(setup.job, sim.job_id, sizeof(setup.job));
     cw_cred_job_key(job_key, sim.relay_key, sim.job_id);
     cw_cred_rank_key(setup.key, job_key, p->rank, p->incarnation);

@@ -125,60 +125,6 @@ slow_node() {
   [[ $(event image_failed) = 0 ]] || wrong "$(event image_failed) images failed"
 }
 
-# The checkpoint server is on a host without ranks, and dies once.
-server_on_a_host() {
-  local images
-  on node1:2,node2:2 --ckptsrv "$1" --ckpt-every 200ms --verbose -n 4 \
-    "$root/build/programs/actor" init "ring_until=$work/go" finalize
-  start "${job_command[@]}"
-  await_true "images of rank 3" event_is_there image_stored 3
-  on_host 3 pkill -9 -f 'causeway ckptsrv'
-  await_true "the server to be back" grep -q 'the checkpoint server is there again' "$tmp/err"
-  await_more_images
-  on_host 2 pkill -9 -x actor
-  await_true "rank 3 to go on from an image" event_is_there rank_restored 3
-  touch "$work/go"
-  finish
-  expect_code 0
-  nothing_stays 1 2 3
-  images=$(sed -n "s/.*checkpoint server started (pid [0-9]*, $1, images in \(.*\))$/\1/p" "$tmp/err" | head -n 1)
-  [[ $images = /* ]] || wrong "nobody says that it was started on $1"
-  on_host 3 test ! -e "$images" || wrong "images stay in $images"
-}
-
-server_that_cannot_start() {
-  on_hosts node1:2 --ckptsrv node3 --ckpt-dir /proc/none -n 2 "$solver" 100 100 100
-  expect_code 1
-  grep -q "causeway: --ckptsrv: host node3: .* cannot be started: --dir /proc/none: making it: " "$tmp/err" || wrong "nobody says where, and why"
-  [[ $(wc -l <"$tmp/err") = 1 ]] || wrong "expected one line on standard error"
-  nothing_stays 1 3
-}
-
-await_more_images() {
-  local count
-  count=$(event image_stored)
-  await_true "more images" more_than "$count" image_stored
-}
-
-more_than() {
-  (($(event "$2") > $1))
-}
-
-# All goes on without images.
-server_lost() {
-  on node1:2,node2:2 --ckptsrv node3 --host-timeout 1s --ckpt-every 200ms -n 4 \
-    "$root/build/programs/actor" init "ring_until=$work/go" finalize
-  start "${job_command[@]}"
-  await_true "images of rank 3" event_is_there image_stored 3
-  host_kill 3
-  await_true "that to be told" grep -q 'no more images are taken: host node3: it is lost' "$tmp/err"
-  touch "$work/go"
-  finish
-  host_start 3
-  expect_code 0
-  nothing_stays 1 2
-}
-
 lost_with_spare() {
   on "$three" --spares 1 --relay-at cluster --host-timeout 1s --ckpt-every 300ms -n 4 "$solver" 300 5000 1000
   start "${job_command[@]}"
@@ -470,9 +416,6 @@ t "ranks that crash, with channel memory" restarted
 t "ranks with channel memory that crash at their beginning" with_channel --no-ckpt --fault kill:1@event:40 --fault kill:4@event:90
 t "a host with channel memory is lost" lost_for_good node1:4,node2:2 --map-by node
 t "what nodes say comes late" slow_node
-t "a checkpoint server on a host without ranks" server_on_a_host node3
-t "... which is lost" server_lost
-t "... which cannot start" server_that_cannot_start
 t "a host is lost, and there is a spare one" lost_with_spare
 t "a host is lost and comes back" lost_and_back
 t "a host is lost, and there is no other" lost_for_good node1:2,node2:2 --relay-at cluster

@@ -72,12 +72,22 @@ bool im_ended(uint32_t rank, uint32_t number, bool stored)
     return images_ended(&im, rank, &report, "it failed", im_now);
 }
 
-bool im_stored(uint32_t rank, uint32_t number)
+bool im_stored_at(uint32_t server, uint32_t rank, uint32_t number)
 {
     struct cw_stored s = {
         .rank = rank, .incarnation = 1, .number = number, .point = im_point(number)};
 
-    return images_stored(&im, &s, im_now);
+    return images_stored(&im, server, &s, im_now);
+}
+
+bool im_stored(uint32_t rank, uint32_t number)
+{
+    bool stored = false;
+
+    for (uint32_t i = 0; i < im.config.servers; i++)
+        if (im_ranks[rank].asked >> i & 1)
+            stored = im_stored_at(i, rank, number);
+    return stored;
 }
 
 uint32_t im_trimmed(uint32_t rank, uint32_t number, bool known)

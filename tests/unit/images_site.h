@@ -30,7 +30,8 @@ struct cw_point im_point(uint32_t number);
 /* What ranks, servers and relays answer; as images_taken and so on. */
 bool im_taken(uint32_t rank, uint32_t number);
 bool im_ended(uint32_t rank, uint32_t number, bool stored);
-bool im_stored(uint32_t rank, uint32_t number);
+bool im_stored(uint32_t rank, uint32_t number); /* at each server that was asked */
+bool im_stored_at(uint32_t server, uint32_t rank, uint32_t number);
 uint32_t im_trimmed(uint32_t rank, uint32_t number, bool known);
 /* One image of rank 0, all the way until it may be trimmed to. */
 void im_one_image(uint32_t number);

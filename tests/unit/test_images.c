@@ -261,7 +261,7 @@ TEST(one_stored_while_nobody_listened_is_known_from_the_list)
     im_taken(0, 1);
     images_server_lost(&im, 0);
     images_server_opens(&im, 0);
-    images_held(&im, &(struct cw_stored){.number = 1, .incarnation = 1, .point = im_point(1)},
+    images_held(&im, 0, &(struct cw_stored){.number = 1, .incarnation = 1, .point = im_point(1)},
                 im_now);
     images_held_end(&im, 0);
     CU_ASSERT_EQUAL(im_ranks[0].request, IMAGES_IDLE);
@@ -272,10 +272,8 @@ TEST(one_stored_while_nobody_listened_is_known_from_the_list)
 /* Both ranks have server 1. */
 TEST(what_a_server_holds_is_of_its_ranks_alone)
 {
-    static const uint8_t of_rank[] = {1, 1};
-
     im_begin(2, 2, S);
-    im.config.of_rank = of_rank;
+    images_assign(&im, 0, 2);
     im_all_live();
     im_now += S;
     im_one_image(1);

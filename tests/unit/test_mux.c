@@ -583,7 +583,7 @@ TEST(programs)
 TEST(order_for_a_unit)
 {
     static uint8_t bytes[NODE_UNIT_MAX];
-    static struct node_unit v = {.number = NODE_UNIT_SERVER,
+    static struct node_unit v = {.number = NODE_UNITS_MAX - 1,
                                  .kind = NODE_UNIT_IS_SERVER,
                                  .flags = NODE_UNIT_RETURNS | NODE_UNIT_KEPT | NODE_UNIT_COPIED,
                                  .copies = CW_RELAYS_MAX,

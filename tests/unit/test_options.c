@@ -555,6 +555,9 @@ TEST(bad_hosts)
     bad("run --host a --stage-dir tmp p", "--stage-dir 'tmp': expected a path from / on");
     bad("run --ckptsrv b p", "--ckptsrv is for a job on several machines");
     bad("run --host a --ckptsrv -b p", "host '-b': expected a name");
+    bad("run --host a --ckptsrv b,,c p", "--ckptsrv b,,c: host '': expected a name");
+    bad("run --host a --ckptsrv 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 p",
+        "17: more than 16 hosts");
     bad("run --host a --ckptsrv b --no-ckpt p",
         "--ckptsrv is for images, which --no-ckpt turns off");
     bad("run --host a --ckptsrv b --ckpt-server unix:s p",

@@ -54,9 +54,10 @@ static void on_opens(void *ctx, uint32_t server)
     note('o');
 }
 
-static void on_held(void *ctx, const struct cw_stored *held)
+static void on_held(void *ctx, uint32_t server, const struct cw_stored *held)
 {
     (void)ctx;
+    CU_ASSERT_EQUAL(server, 0);
     last = *held;
     note('h');
 }
@@ -312,7 +313,7 @@ TEST(an_image_is_fetched_over_a_connection_of_its_own)
     begin();
     p = shake_hands();
     turn_until("o");
-    servers_fetch(servers, 2, 7);
+    servers_fetch(servers, 0, 2, 7);
     q = shake_hands();
     say(&q, CW_FRAME_HELD_END, NULL, 0); /* of no concern here */
     for (int i = 0; i < 20; i++)
@@ -342,7 +343,7 @@ TEST(a_fetch_that_is_refused_says_why)
     begin();
     p = shake_hands();
     turn_until("o");
-    servers_fetch(servers, 2, 7);
+    servers_fetch(servers, 0, 2, 7);
     q = shake_hands();
     for (int i = 0; i < 20; i++)
         loop_turn(loop, loop_look(loop) + 1000000);

@@ -24,6 +24,8 @@ static struct cw_setup some_setup(void)
     v.input_inode = 5ull << 40;
     v.output_inodes[1] = 7ull << 40;
     strcpy(v.address, "unix:/tmp/relay");
+    v.image_servers = CW_IMAGE_SERVERS_MAX;
+    strcpy(v.image_address[CW_IMAGE_SERVERS_MAX - 1], "tcp:node9:4000");
     return v;
 }
 
@@ -42,6 +44,18 @@ TEST(round_trip)
     CU_ASSERT_EQUAL(back.early_size, 0);
     back.early = v.early; /* where nothing is, it may point anywhere */
     CU_ASSERT_EQUAL(memcmp(&v, &back, sizeof(v)), 0);
+}
+
+/* More servers than there are places, and a place without an end. */
+TEST(servers_that_make_no_sense)
+{
+    uint8_t bytes[CW_SETUP_MAX];
+    struct cw_setup many = some_setup(), endless = some_setup(), back;
+
+    many.image_servers++;
+    CU_ASSERT_FALSE(cw_setup_get(bytes, cw_setup_put(bytes, &many), &back));
+    memset(endless.image_address[1], 'x', CW_SETUP_ADDRESS_MAX);
+    CU_ASSERT_FALSE(cw_setup_get(bytes, cw_setup_put(bytes, &endless), &back));
 }
 
 /* Of the ranks that share channel memory. */
