@@ -8,13 +8,15 @@
 int commit_init(struct commit *commit, struct ledger *ledger, const struct relay_journal *journal)
 {
     *commit = (struct commit){.ledger = ledger,
+                              .copies = journal->copies,
                               .relay = journal->relay,
                               .journal = journal->number,
                               .file = journal->file};
     commit->cells = malloc(LEDGER_CELLS * sizeof(*commit->cells));
     commit->cell_due = calloc(LEDGER_CELLS, sizeof(*commit->cell_due));
-    commit->buffer = aligned_alloc(JOURNAL_ALIGN, JOURNAL_PART_MAX);
-    if (commit->cells && commit->cell_due && commit->buffer)
+    if (!journal->copies)
+        commit->buffer = aligned_alloc(JOURNAL_ALIGN, JOURNAL_PART_MAX);
+    if (commit->cells && commit->cell_due && (commit->buffer || commit->copies))
         return CW_OK;
     commit_fini(commit);
     return CW_ENOMEM;
@@ -60,15 +62,23 @@ static void list_move(struct segment_list *list, struct log_segment *segment)
 
 void commit_segment(struct commit *commit, struct log_segment *segment, uint32_t size)
 {
-    if (!commit->buffer)
+    if (!commit->buffer && !commit->copies)
         return;
+    if (!commit_is_on(commit)) { /* all of it is noted when there is a journal */
+        list_move(&commit->done, segment);
+        return;
+    }
     commit->due_bytes += size;
     list_move(&commit->due, segment);
 }
 
 bool commit_gone(struct commit *commit, struct log_segment *segment)
 {
-    if (!commit_is_on(commit) || (!segment->notes.told && segment->extent == STORE_NO_EXTENT)) {
+    bool has_place = segment->extent != STORE_NO_EXTENT && !commit->copies;
+
+    if (commit->awaited == segment)
+        commit->awaited = NULL;
+    if (!commit_is_on(commit) || (!segment->notes.told && !has_place)) {
         list_remove(segment);
         return false;
     }
@@ -112,7 +122,7 @@ void commit_stop(struct commit *commit, int error)
 
 void commit_begin(struct commit *commit)
 {
-    uint32_t cells = commit->buffer ? commit->ledger->memory->header.cells_used : 0;
+    uint32_t cells = commit_is_on(commit) ? commit->ledger->memory->header.cells_used : 0;
 
     for (uint32_t cell = 0; cell < cells; cell++)
         commit_cell(commit, cell);
@@ -129,7 +139,7 @@ static void forget(struct log_segment *segment)
 static void begin_another(struct commit *commit)
 {
     commit->journal++;
-    commit->file ^= 1;
+    commit->file ^= !commit->copies;
     commit->part = commit->at = commit->began = 0;
     while (commit->done.first)
         list_move(&commit->due, commit->done.first);
@@ -149,9 +159,10 @@ static bool is_long(const struct commit *commit)
     return commit->began > 0 && commit->ends && commit->at >= most;
 }
 
-static bool has_place(const struct log_segment *segment)
+static bool has_place(const struct commit *commit, const struct log_segment *segment)
 {
-    return segment->extent != STORE_NO_EXTENT && segment->state != SEGMENT_WRITING;
+    return !commit->copies && segment->extent != STORE_NO_EXTENT &&
+           segment->state != SEGMENT_WRITING;
 }
 
 /* All of these return false where there is no room for all of it. */
@@ -197,12 +208,24 @@ static bool put_bytes(struct commit *commit, struct log_segment *segment,
     return true;
 }
 
+/* Its bytes that are to be noted are in memory. */
+static bool is_here(const struct log_segment *segment)
+{
+    return segment->notes.bytes == segment->used ||
+           (segment->bytes && segment->state != SEGMENT_READING);
+}
+
 static bool put_segments(struct commit *commit, struct journal_writer *writer)
 {
     while (commit->due.first) {
         struct log_segment *segment = commit->due.first;
 
-        if (!(has_place(segment) ? put_place(segment, writer) : put_bytes(commit, segment, writer)))
+        if (!has_place(commit, segment) && !is_here(segment)) {
+            commit->awaited = segment;
+            return false;
+        }
+        if (!(has_place(commit, segment) ? put_place(segment, writer)
+                                         : put_bytes(commit, segment, writer)))
             return false;
         list_move(&commit->done, segment);
     }
@@ -220,7 +243,8 @@ static bool put_gone(struct commit *commit, struct journal_writer *writer)
             journal_add(writer, &(struct journal_record){.type = JOURNAL_DROP,
                                                          .chain = segment->chain,
                                                          .number = segment->number});
-        list_move(&commit->going, segment);
+        /* no place of ours is told to copies */
+        list_move(commit->copies ? &commit->free : &commit->going, segment);
     }
     return true;
 }
@@ -260,35 +284,59 @@ static bool is_due(const struct commit *commit)
     return due && (commit->wanted || !commit->ends || commit->due_bytes > JOURNAL_PART_MAX / 2);
 }
 
+/* One may be made now. */
+static bool may_go(const struct commit *commit)
+{
+    bool begins = commit->ends || commit->part == 0;
+
+    return commit_is_on(commit) && !commit->out && is_due(commit) &&
+           (!commit->copies || !begins || commit->number < commit->acked + COMMITS_OUT_MAX);
+}
+
+bool commit_begins(const struct commit *commit)
+{
+    return (commit->ends || commit->part == 0) && may_go(commit);
+}
+
+/* As much as there is room for. */
+static void put_all(struct commit *commit, struct journal_writer *writer)
+{
+    commit->ends =
+        put_gone(commit, writer) && put_segments(commit, writer) && put_cells(commit, writer);
+    if (!commit->ends)
+        return;
+    commit->due_bytes = 0;
+    commit->wanted = false;
+}
+
+static struct journal_part part_of(const struct commit *commit)
+{
+    return (struct journal_part){.relay = commit->relay,
+                                 .journal = commit->journal,
+                                 .number = commit->part,
+                                 .ends = commit->ends,
+                                 .generation = commit->ledger->memory->header.generation};
+}
+
 bool commit_next(struct commit *commit, struct relay_log_io *io)
 {
     struct journal_writer writer;
+    struct journal_part part;
 
-    if (!commit_is_on(commit) || commit->out || !is_due(commit))
+    if (commit->copies || !may_go(commit))
         return false;
     if (is_long(commit))
         begin_another(commit);
     journal_start(&writer, commit->buffer, JOURNAL_PART_MAX);
     commit->out = true;
-    commit->ends =
-        put_gone(commit, &writer) && put_segments(commit, &writer) && put_cells(commit, &writer);
-    if (commit->ends) {
-        commit->due_bytes = 0;
-        commit->wanted = false;
-    }
-    *io = (struct relay_log_io){
-        .write = true,
-        .sync = true,
-        .file = commit->file ? STORE_JOURNAL_1 : STORE_JOURNAL_0,
-        .offset = commit->at,
-        .at = commit->buffer,
-        .size = journal_finish(&writer, &(struct journal_part){
-                                            .relay = commit->relay,
-                                            .journal = commit->journal,
-                                            .number = commit->part,
-                                            .ends = commit->ends,
-                                            .generation = commit->ledger->memory->header.generation,
-                                        })};
+    put_all(commit, &writer);
+    part = part_of(commit);
+    *io = (struct relay_log_io){.write = true,
+                                .sync = true,
+                                .file = commit->file ? STORE_JOURNAL_1 : STORE_JOURNAL_0,
+                                .offset = commit->at,
+                                .at = commit->buffer,
+                                .size = journal_finish(&writer, &part)};
     commit->size = io->size;
     return true;
 }
@@ -310,4 +358,56 @@ bool commit_done(struct commit *commit, int error)
     commit->held = true;
     free_going(commit);
     return true;
+}
+
+/* --- to copies -----------------------------------------------------------------------------------
+ */
+
+void commit_copy(struct commit *commit, bool holds)
+{
+    commit->copying = true;
+    commit->holds = holds;
+    commit->ends = true;
+    commit->error = 0;
+    commit->acked = commit->number; /* what is on its way does not count any more */
+    begin_another(commit);
+}
+
+void commit_copy_end(struct commit *commit)
+{
+    free_all(commit);
+    while (commit->due.first)
+        list_move(&commit->done, commit->due.first);
+    while (commit->cell_count > 0)
+        commit->cell_due[commit->cells[--commit->cell_count]] = 0;
+    commit->due_bytes = 0;
+    commit->awaited = NULL;
+    commit->copying = commit->holds = commit->wanted = false;
+}
+
+uint32_t commit_copy_part(struct commit *commit, uint8_t *at, uint32_t room)
+{
+    struct journal_writer writer;
+    struct journal_part part;
+    bool begins = commit->ends;
+
+    if (!may_go(commit) || (commit->awaited && !is_here(commit->awaited)))
+        return 0;
+    commit->awaited = NULL;
+    journal_start(&writer, at, room);
+    put_all(commit, &writer);
+    if (!commit->ends && journal_is_empty(&writer)) {
+        commit->ends = begins; /* something is awaited first */
+        return 0;
+    }
+    commit->number += begins;
+    commit->holds |= commit->ends;
+    part = part_of(commit);
+    commit->part++;
+    return journal_seal(&writer, &part);
+}
+
+void commit_copied(struct commit *commit, uint64_t number)
+{
+    commit->acked = number;
 }

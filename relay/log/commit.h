@@ -1,10 +1,14 @@
-/* Group commit, for logs that are to survive the loss of power: notes what of ledger, chains and
- * places on disk has changed since the journal was last written, and makes the next part of it. One
- * part is on its way at a time; what comes meanwhile is of the next one. What was told to the world
- * must have been committed before: core.c holds output back until then.
+/* Group commit, for logs that are to survive the loss of power, or of their host: notes what of
+ * ledger, chains and places on disk has changed since the journal was last written, and makes the
+ * next part of it. What comes meanwhile is of the next one. What was told to the world must have
+ * been committed before: core.c holds output back until then.
  *
- * When the journal has become long, another one begins, in the other one of two files, with all
- * that is. Until its first commit is on disk, the one before counts.
+ * On disk one part is on its way at a time. When the journal has become long, another one begins,
+ * in the other one of two files, with all that is. Until its first commit is on disk, the one
+ * before counts.
+ *
+ * Parts that go to copies (relay/core/copy_out.h) carry bytes alone, no places, and some commits
+ * may be on their way; their journal begins when the copies do, and may begin anew at any time.
  *
  * Pure. Thread rule: that of the core. */
 #ifndef RELAY_COMMIT_H
@@ -19,6 +23,7 @@
 #define COMMIT_JOURNAL_SHARE 3 /* ... and so many times as many as it began with */
 #define COMMIT_BEHIND_MAX                                                                          \
     (2ull * JOURNAL_PART_MAX) /* bytes that wait to be committed; then input waits */
+#define COMMITS_OUT_MAX 8u    /* commits on their way to copies */
 
 struct ledger;
 struct log_segment;
@@ -54,6 +59,13 @@ struct commit {
     bool held;        /* some commit of any journal is on disk */
     int error;        /* an errno: nothing is committed any more */
 
+    bool copies;                 /* parts go to copies, once there are any ... */
+    bool copying;                /* ... and there are */
+    bool holds;                  /* what is outside waits for its commit to be there */
+    uint64_t number;             /* of the commit at hand, or the last one that was made */
+    uint64_t acked;              /* the last one that all copies have */
+    struct log_segment *awaited; /* whose bytes are wanted from disk for the next part; or NULL */
+
     struct segment_list due;   /* to be noted */
     struct segment_list done;  /* all of it is noted */
     struct segment_list gone;  /* dropped; that is to be noted ... */
@@ -67,6 +79,7 @@ struct commit {
 
 /* Where the journal goes. All zero: there is none. */
 struct relay_journal {
+    bool copies;     /* to copies; the next three are of one on disk */
     uint64_t relay;  /* cw_cred_mark of its key */
     uint64_t number; /* larger than that of any journal before */
     unsigned file;   /* 0 or 1: one that holds no journal that counts */
@@ -78,7 +91,18 @@ void commit_fini(struct commit *commit);
 /* There is a journal. */
 static inline bool commit_is_on(const struct commit *commit)
 {
+    return (commit->buffer || commit->copying) && !commit->error;
+}
+/* ... on disk. */
+static inline bool commit_is_on_disk(const struct commit *commit)
+{
     return commit->buffer && !commit->error;
+}
+/* What is told to the world waits until what led to it is safe. With copies this goes on when they
+ * fail: nothing is told any more. */
+static inline bool commit_holds(const struct commit *commit)
+{
+    return commit->copies ? commit->holds : commit_is_on(commit);
 }
 
 /* Something is to be told to the world once all that led to it is safe. What nothing waits for is
@@ -91,7 +115,7 @@ static inline void commit_want(struct commit *commit)
 /* --- what changes */
 static inline void commit_cell(struct commit *commit, uint32_t cell)
 {
-    if (!commit->buffer || commit->cell_due[cell])
+    if (!commit_is_on(commit) || commit->cell_due[cell])
         return;
     commit->cell_due[cell] = 1;
     commit->cells[commit->cell_count++] = cell;
@@ -107,8 +131,11 @@ struct log_segment *commit_next_gone(struct commit *commit);
 /* Places on disk become free with the next commit. */
 static inline bool commit_frees(const struct commit *commit)
 {
-    return commit_is_on(commit) && (commit->gone.first || commit->going.first);
+    return commit_is_on_disk(commit) && (commit->gone.first || commit->going.first);
 }
+
+/* Whether the next part is of a commit that nothing was made of yet. */
+bool commit_begins(const struct commit *commit);
 
 /* --- writing */
 /* What was there before is to be noted as well. */
@@ -120,7 +147,20 @@ bool commit_next(struct commit *commit, struct relay_log_io *io);
 /* It was. True: a commit has ended with it, and all that had been done when commit_next gave its
  * last part is safe; or nothing is committed any more. */
 bool commit_done(struct commit *commit, int error);
-/* Input is to wait for the disk. */
+
+/* --- to copies */
+/* The journal begins, for copies that have nothing of it, with all that is. `holds`: what is told
+ * to the world waits already; else from the end of its first commit on. */
+void commit_copy(struct commit *commit, bool holds);
+/* There are no copies any more. */
+void commit_copy_end(struct commit *commit);
+/* Makes the next part of `commit->number` at `at`, with room for `room` bytes; returns how many it
+ * has. 0: there is nothing to be said, or not now. commit->ends says whether it is the last one. */
+uint32_t commit_copy_part(struct commit *commit, uint8_t *at, uint32_t room);
+/* The commits up to this one are in all copies. */
+void commit_copied(struct commit *commit, uint64_t number);
+
+/* Input is to wait for the disk, or the copies. */
 static inline bool commit_waits(const struct commit *commit)
 {
     return commit_is_on(commit) && commit->due_bytes > COMMIT_BEHIND_MAX;

@@ -56,9 +56,8 @@ uint8_t *journal_add(struct journal_writer *writer, const struct journal_record 
     return at + sizeof(*record);
 }
 
-uint32_t journal_finish(struct journal_writer *writer, const struct journal_part *part)
+uint32_t journal_seal(struct journal_writer *writer, const struct journal_part *part)
 {
-    uint32_t size = (uint32_t)whole(writer->size, JOURNAL_ALIGN);
     struct journal_part head = *part;
 
     head.magic = JOURNAL_MAGIC;
@@ -68,6 +67,14 @@ uint32_t journal_finish(struct journal_writer *writer, const struct journal_part
     memcpy(writer->at, &head, sizeof(head));
     head.sum = sum_of(writer->at, writer->size);
     memcpy(writer->at, &head, sizeof(head));
+    return writer->size;
+}
+
+uint32_t journal_finish(struct journal_writer *writer, const struct journal_part *part)
+{
+    uint32_t size = (uint32_t)whole(writer->size, JOURNAL_ALIGN);
+
+    journal_seal(writer, part);
     memset(writer->at + writer->size, 0, size - writer->size);
     return size;
 }
@@ -84,6 +91,16 @@ bool journal_part_at(const uint8_t *bytes, uint64_t size, struct journal_part *p
            part->journal <= JOURNAL_NUMBER_MAX && part->size >= sizeof(*part) &&
            part->size <= JOURNAL_PART_MAX && part->size <= size &&
            sum_of(bytes, part->size) == part->sum;
+}
+
+struct journal_reader journal_read_part(const uint8_t *bytes, const struct journal_part *part)
+{
+    return (struct journal_reader){.bytes = bytes,
+                                   .size = part->size,
+                                   .next = part->size,
+                                   .at = sizeof(*part),
+                                   .end = part->size,
+                                   .part = *part};
 }
 
 /* It is of the journal at hand, and comes next. */

@@ -75,8 +75,9 @@ static inline bool journal_is_empty(const struct journal_writer *writer)
 {
     return writer->size == sizeof(struct journal_part);
 }
-/* Of `part` journal, number, ends and generation are set. Returns the bytes to be written, whole
- * pages. */
+/* Of `part` journal, number, ends and generation are set. Returns its bytes. */
+uint32_t journal_seal(struct journal_writer *writer, const struct journal_part *part);
+/* The same; returns the bytes to be written to a file, whole pages. */
 uint32_t journal_finish(struct journal_writer *writer, const struct journal_part *part);
 
 /* --- reading: a whole file in memory, all of it hostile */
@@ -95,6 +96,8 @@ static inline struct journal_reader journal_read(const uint8_t *bytes, uint64_t 
 }
 /* Whether a whole part begins there, of any journal, and which. */
 bool journal_part_at(const uint8_t *bytes, uint64_t size, struct journal_part *part);
+/* A reader that is at this one part, which is whole. */
+struct journal_reader journal_read_part(const uint8_t *bytes, const struct journal_part *part);
 /* Goes on to the next part, in `part`; false: there is none that is whole and of this journal. */
 bool journal_next_part(struct journal_reader *reader);
 /* The next record of the present part, and where its bytes are; false: there is none, or it makes

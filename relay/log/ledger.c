@@ -108,6 +108,23 @@ static void write_copy(struct ledger *ledger, uint32_t cell, uint32_t kind, uint
         commit_cell(ledger->commit, cell);
 }
 
+void ledger_put(struct ledger *ledger, uint32_t cell, uint32_t kind, uint32_t generation,
+                const void *body)
+{
+    struct ledger_header *header = &ledger->memory->header;
+    struct ledger_copy *copy;
+
+    if (cell >= header->cells_used) {
+        memset(&ledger->memory->cells[header->cells_used], 0,
+               (cell + 1 - header->cells_used) * sizeof(struct ledger_cell));
+        header->cells_used = cell + 1;
+    }
+    copy = to_write(ledger, cell);
+    *copy = (struct ledger_copy){.step = ledger->step, .kind = kind, .generation = generation};
+    if (body)
+        memcpy(copy->body, body, LEDGER_BODY);
+}
+
 bool ledger_enter(struct ledger *ledger, struct ledger_entry *entry, enum ledger_kind kind,
                   const void *owner, void (*save)(const void *owner, void *body))
 {

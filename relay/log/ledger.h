@@ -14,7 +14,7 @@
 #include "relay/memory/block.h"
 
 #define LEDGER_MAGIC 0x5245474445574143ull /* "CAWEDGER" */
-#define LEDGER_VERSION 7u
+#define LEDGER_VERSION 8u
 #define LEDGER_BODY 240u /* bytes of a state */
 #ifndef LEDGER_CELLS
 #define LEDGER_CELLS (1u << 17) /* states: 2 for each rank, some for each job */
@@ -56,7 +56,8 @@ struct ledger_header {
     uint64_t done;   /* the last step that was */
     uint32_t cells_used;
     uint32_t extents_used;
-    uint32_t generation; /* the last one given */
+    uint32_t generation;  /* the last one given */
+    uint32_t incarnation; /* of the relay, where this is a copy: held.h */
 };
 
 /* As it lies in memory, the region behind it. */
@@ -123,6 +124,9 @@ static inline void ledger_change(struct ledger_entry *entry)
     entry->next = entry->ledger->changed;
     entry->ledger->changed = entry;
 }
+/* What a cell is to be, from another ledger; NULL: zeros. */
+void ledger_put(struct ledger *ledger, uint32_t cell, uint32_t kind, uint32_t generation,
+                const void *body);
 /* The step is done: what it changed counts. */
 void ledger_step(struct ledger *ledger);
 

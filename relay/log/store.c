@@ -29,7 +29,7 @@ void store_init(struct log_store *store, struct relay_pool *pool, struct ledger 
 
 int store_keep_journal(struct log_store *store, const struct relay_journal *journal)
 {
-    if (store->write_begin > STORE_BEGIN_JOURNAL)
+    if (!journal->copies && store->write_begin > STORE_BEGIN_JOURNAL)
         store->write_begin = STORE_BEGIN_JOURNAL;
     return commit_init(&store->commit, store->ledger, journal);
 }
@@ -155,7 +155,8 @@ static bool evict(struct log_store *store)
     for (uint32_t i = 0; i < STORE_EVICT_TRIES && store->clean.first; i++) {
         struct log_segment *segment = store->clean.first;
 
-        if (segment->block->refs == 1 && segment->round != store->round) {
+        if (segment->block->refs == 1 && segment->round != store->round &&
+            segment != store->commit.awaited) {
             change(store, segment, SEGMENT_COLD);
             let_go(store, segment);
             return true;
@@ -308,7 +309,7 @@ static bool can_write(const struct log_store *store)
 static bool may_write(const struct log_store *store)
 {
     return can_write(store) && has_extent(store) &&
-           (!commit_is_on(&store->commit) || store->commit.held);
+           (!commit_is_on_disk(&store->commit) || store->commit.held);
 }
 
 static bool next_write(struct log_store *store, struct relay_log_io *io)
@@ -321,7 +322,7 @@ static bool next_write(struct log_store *store, struct relay_log_io *io)
     segment->extent = take_extent(store);
     segment->sum = XXH3_64bits(segment->bytes, segment->used);
     change(store, segment, SEGMENT_WRITING);
-    *io = (struct relay_log_io){.write = true, .sync = commit_is_on(&store->commit)};
+    *io = (struct relay_log_io){.write = true, .sync = commit_is_on_disk(&store->commit)};
     return true;
 }
 
@@ -341,6 +342,8 @@ bool store_next_io(struct log_store *store, struct relay_log_io *io)
     const struct log_segment *segment;
 
     *io = (struct relay_log_io){0};
+    if (store->commit.awaited)
+        store_want(store, store->commit.awaited);
     if (store->out_count == STORE_IO_MAX || (!next_read(store) && !next_write(store, io)))
         return false;
     segment = store->out.last;

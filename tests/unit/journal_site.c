@@ -12,6 +12,12 @@ void journal_site_start(struct journal_site *j, uint64_t log_memory, uint64_t se
     journal_site_open(j, left_new(), log_memory);
 }
 
+void journal_site_start_copies(struct journal_site *j, uint64_t log_memory, uint64_t seed)
+{
+    *j = (struct journal_site){.disk.seed = seed, .journal.copies = true};
+    journal_site_open(j, left_new(), log_memory);
+}
+
 void journal_site_open(struct journal_site *j, struct ledger_memory *left, uint64_t log_memory)
 {
     left_site_open(&j->site, left, log_memory, SITE_MEMORY);

@@ -17,6 +17,8 @@ struct journal_site {
 
 /* Begins on an empty disk, with journal 1. */
 void journal_site_start(struct journal_site *j, uint64_t log_memory, uint64_t seed);
+/* The same, where its parts go to copies. */
+void journal_site_start_copies(struct journal_site *j, uint64_t log_memory, uint64_t seed);
 /* Goes on with what was left; the disk stays. */
 void journal_site_open(struct journal_site *j, struct ledger_memory *left, uint64_t log_memory);
 void journal_site_step(struct journal_site *j);
