@@ -242,7 +242,8 @@ static void hear_out(struct driver *d, struct cw_process process)
 }
 
 /* A rank that leaves MPI in the middle may do so because of another one's MPI_Abort, which decides
- * how the job ends. That one has said so before: it is heard first. */
+ * how the job ends. That one has said so before: it is heard first, also where that waits at
+ * another gate, for the job ends in any case. */
 static void hear_aborts(struct driver *d, uint32_t rank, int status)
 {
     const struct job_rank *r = &d->job_ranks[rank];
@@ -250,6 +251,8 @@ static void hear_aborts(struct driver *d, uint32_t rank, int status)
     if (d->job.ending || r->called_finalize || !WIFEXITED(status) ||
         (!r->called_init && WEXITSTATUS(status) == 0))
         return;
+    if (!r->not_restored)
+        gates_open(d->parts.gates);
     rank_io_hear_all(d->parts.rank_io);
 }
 
@@ -597,8 +600,10 @@ static void keep_ended(struct driver *d)
 /* The core has nothing more to be done now. */
 static void settled(struct driver *d)
 {
-    if (d->job.ending)
+    if (d->job.ending) {
         imaging_end(d->parts.imaging);
+        gates_open(d->parts.gates);
+    }
     if (d->job.ending && starts_drop(&d->starts))
         return;
     if (!d->all_started && d->job.starting == 0) {
@@ -643,6 +648,8 @@ static int run_opened(struct driver *d)
     run_until_done(d);
     d->relay_news.over = true;
     imaging_end(d->parts.imaging);
+    gates_open(d->parts.gates);
+    gates_pass(d->parts.gates);
     parts_end_processes(&d->parts);
     if (!finish_output(&d->parts))
         log_notice(&d->parts.log, "the end of what ranks printed is lost: nobody took it");

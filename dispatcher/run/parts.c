@@ -161,6 +161,12 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
                                       .state = p->state,
                                       .places = p->places};
 
+    if (p->options->relay_settings.log_safety == RELAY_LOG_COPIED) {
+        p->gates = gates_new(p, err);
+        if (!p->gates)
+            return err->code;
+        remote.gates = gates_of_ranks(p->gates);
+    }
     p->rank_io = rank_io_new(&io);
     if (!p->rank_io)
         return cw_err_set(err, CW_ENOMEM, "no memory for PMI");
@@ -289,6 +295,7 @@ void parts_close(struct parts *p)
     state_file_close(p->state, p->state && (p->over || !p->begun));
     signals_close(&p->signals);
     channels_end(&p->channels);
+    gates_free(p->gates);
     loop_free(p->loop);
     programs_close(&p->programs);
     layout_free(&p->layout);

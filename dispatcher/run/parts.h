@@ -9,6 +9,7 @@
 #include "dispatcher/launch/remote.h"
 #include "dispatcher/ranks/rank_input.h"
 #include "dispatcher/ranks/rank_io.h"
+#include "dispatcher/run/gates.h"
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/run/job_log.h"
 #include "dispatcher/run/layout.h"
@@ -48,6 +49,7 @@ struct parts {
     char host[CW_ADDRESS_MAX]; /* by which other hosts reach this machine; "": there are none */
     struct relays *relays;
     struct rank_input *input;
+    struct gates *gates;   /* NULL: what ranks say waits for nothing */
     struct remote *remote; /* the processes of ranks; NULL: none is left */
     struct rank_io *rank_io;
     struct places *places; /* of images, of each rank; owned */

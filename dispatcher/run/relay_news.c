@@ -90,6 +90,11 @@ static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
     imaging_trimmed(((struct relay_news *)ctx)->parts->imaging, trimmed);
 }
 
+static void on_covered(void *ctx, uint32_t relay, uint64_t token)
+{
+    gates_covered(((struct relay_news *)ctx)->parts->gates, relay, token);
+}
+
 static void rank_back(struct relay_news *n, uint32_t rank, uint64_t repeated)
 {
     if (n->ranks[rank].incarnation > 1 && !n->job->ending)
@@ -167,5 +172,6 @@ const struct relays_events relay_news_events = {.back = on_relay_back,
                                                 .stats = on_stats,
                                                 .grown = on_grown,
                                                 .trimmed = on_trimmed,
+                                                .covered = on_covered,
                                                 .resumed = on_relay_resumed,
                                                 .lost = on_relay_lost};

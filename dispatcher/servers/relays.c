@@ -382,6 +382,7 @@ static bool on_frame(void *ctx, const struct cw_header *header, const uint8_t *b
     struct cw_stats stats;
     struct cw_grown grown;
     struct cw_trim trim;
+    struct cw_cover cover;
 
     if (header->type == CW_FRAME_NOTICE && cw_notice_get(body, header->length, &notice)) {
         on_notice(relay, &notice);
@@ -393,6 +394,8 @@ static bool on_frame(void *ctx, const struct cw_header *header, const uint8_t *b
     } else if (header->type == CW_FRAME_TRIMMED && cw_trim_get(body, &trim)) {
         if (has_log_of(relay, trim.rank))
             config->events->trimmed(config->ctx, &trim);
+    } else if (header->type == CW_FRAME_COVERED && cw_cover_get(body, &cover)) {
+        config->events->covered(config->ctx, relay->number, cover.token);
     } else {
         return false;
     }
@@ -619,6 +622,14 @@ void relays_trim(struct relays *r, uint32_t rank, const struct cw_point *point)
 
     if (is_there(relay))
         must_tell(relay, CW_FRAME_TRIM, &trim, sizeof(trim));
+}
+
+void relays_cover(struct relays *r, uint32_t relay, uint64_t token)
+{
+    const struct cw_cover cover = {.token = token};
+
+    if (is_there(&r->relay[relay]))
+        must_tell(&r->relay[relay], CW_FRAME_COVER, &cover, sizeof(cover));
 }
 
 void relays_end(struct relays *r)

@@ -19,9 +19,10 @@ struct relays_events {
     void (*failed)(void *ctx, const struct cw_err *err); /* ... or will never be; said once */
     void (*notice)(void *ctx, uint32_t relay, const struct cw_notice_body *notice);
     void (*stats)(void *ctx, const struct cw_stats *stats);
-    void (*grown)(void *ctx, const struct cw_grown *grown);    /* unasked */
-    void (*trimmed)(void *ctx, const struct cw_trim *trimmed); /* the answer to relays_trim */
-    void (*resumed)(void *ctx, uint32_t relay);                /* its session goes on */
+    void (*grown)(void *ctx, const struct cw_grown *grown);     /* unasked */
+    void (*trimmed)(void *ctx, const struct cw_trim *trimmed);  /* the answer to relays_trim */
+    void (*covered)(void *ctx, uint32_t relay, uint64_t token); /* the answer to relays_cover */
+    void (*resumed)(void *ctx, uint32_t relay);                 /* its session goes on */
     void (*lost)(void *ctx, uint32_t relay, const struct cw_err *err); /* its session is over */
 };
 
@@ -101,6 +102,10 @@ void relays_rank_end(struct relays *relays, uint32_t rank, uint32_t incarnation)
 bool relays_checkpoint(struct relays *relays, const struct cw_checkpoint *checkpoint);
 /* The image of this point is safe: trimmed() is to come, but may not. */
 void relays_trim(struct relays *relays, uint32_t rank, const struct cw_point *point);
+
+/* covered() comes when copies of its log have all that it and its ranks have done until it hears of
+ * this. Of several before that only the last one may be answered. */
+void relays_cover(struct relays *relays, uint32_t relay, uint64_t token);
 
 /* A drill: the relay breaks a connection, as of CUT in docs/protocol.md. */
 void relays_cut(struct relays *relays, uint32_t relay, uint32_t what);
