@@ -101,3 +101,31 @@ uint32_t image_all_servers(const struct images_rank *r)
         all |= image->number ? image->held : 0;
     return all;
 }
+
+bool image_is_missing(struct images_rank *r)
+{
+    return r->begin > 0 && !image_newest(r, image_is_covered);
+}
+
+bool image_is_displaced(struct images_rank *r)
+{
+    const struct images_image *newest = image_newest(r, image_is_held);
+
+    return newest && !image_is_base(r, newest);
+}
+
+uint32_t image_to_drop(struct images_rank *r)
+{
+    uint32_t newest = image_newest_number(r, image_is_held);
+    uint32_t oldest = newest + 1;
+
+    for (const struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++)
+        if (image_is_covered(r, image) && image->number < oldest)
+            oldest = image->number;
+    if (r->request != IMAGES_IDLE && r->base && r->base < oldest)
+        oldest = r->base;
+    /* the newest is the base of the next, even if nothing can go on from it */
+    if (oldest > newest)
+        oldest = newest;
+    return oldest > 0 ? oldest - 1 : 0;
+}

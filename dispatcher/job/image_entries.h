@@ -32,6 +32,14 @@ void image_look_at_surplus(struct images_rank *r, uint32_t server);
 /* What these servers have of it is gone. */
 void image_forget_servers(struct images_rank *r, uint32_t servers);
 
+/* Nothing would be left that the rank could be restarted from. */
+bool image_is_missing(struct images_rank *r);
+/* Its newest image is not where it is to be by now. */
+bool image_is_displaced(struct images_rank *r);
+/* All up to this number can go: it is before the oldest that may be needed, and before the base of
+ * an image that is on its way. */
+uint32_t image_to_drop(struct images_rank *r);
+
 /* The servers that have any. */
 uint32_t image_all_servers(const struct images_rank *r);
 

@@ -1,5 +1,6 @@
 #include "dispatcher/job/images.h"
 #include "dispatcher/job/image_entries.h"
+#include "dispatcher/job/image_sets.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -229,6 +230,8 @@ static struct images_image *take_new(struct images *im, const struct cw_stored *
 
     *image = (struct images_image){.number = stored->number,
                                    .wanted = asked ? r->asked : 1u << server,
+                                   .set = stored->number == r->number ? r->set : 0,
+                                   .unusable = stored->number <= r->voided,
                                    .point = stored->point,
                                    .bytes = stored->bytes,
                                    .stored_ns = now_ns};
@@ -475,25 +478,11 @@ void images_restarted(struct images *im, uint32_t rank)
 
 /* --- what is to be done --- */
 
-/* Nothing would be left that the rank could be restarted from. */
-static bool is_bare(struct images_rank *r)
-{
-    return r->begin > 0 && !image_newest(r, image_is_covered);
-}
-
 /* By hand; one that is stored is not asked for again while its place is looked for. */
 static bool is_wanted(struct images_rank *r)
 {
     return r->demand == IMAGES_WANTED &&
            (!r->demanded || image_newest_number(r, image_is_held) < r->demanded);
-}
-
-/* Its newest image is not where it is to be by now. */
-static bool is_displaced(struct images_rank *r)
-{
-    const struct images_image *newest = image_newest(r, image_is_held);
-
-    return newest && !image_is_base(r, newest);
 }
 
 static uint64_t ask_due_ns(const struct images *im, struct images_rank *r)
@@ -502,7 +491,7 @@ static uint64_t ask_due_ns(const struct images *im, struct images_rank *r)
 
     if (!r->live || r->request != IMAGES_IDLE || !r->servers)
         return UINT64_MAX;
-    if (is_bare(r) || is_wanted(r) || is_displaced(r))
+    if (image_is_missing(r) || is_wanted(r) || image_is_displaced(r))
         due_ns = 0;
     return due_ns > r->retry_ns ? due_ns : r->retry_ns;
 }
@@ -549,39 +538,14 @@ static uint64_t request_end_ns(const struct images_rank *r)
     return UINT64_MAX;
 }
 
-/* Not while the rank is down or repeats: what it is started from was chosen, and must not be
- * trimmed away meanwhile. */
-static struct images_image *to_trim(struct images_rank *r)
-{
-    struct images_image *newest = r->live ? image_newest(r, image_can_go_on) : NULL;
-
-    return newest && newest->number > r->begin ? newest : NULL;
-}
-
-/* All before the oldest that may be needed; not the base of an image that is on its way. */
-static uint32_t to_drop(struct images_rank *r)
-{
-    uint32_t newest = image_newest_number(r, image_is_held);
-    uint32_t oldest = newest + 1;
-
-    for (const struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++)
-        if (image_is_covered(r, image) && image->number < oldest)
-            oldest = image->number;
-    if (r->request != IMAGES_IDLE && r->base && r->base < oldest)
-        oldest = r->base;
-    /* the newest is the base of the next, even if nothing can go on from it */
-    if (oldest > newest)
-        oldest = newest;
-    return oldest > 0 ? oldest - 1 : 0;
-}
-
 /* --- one rank --- */
 
 /* Its server has something to gain from an image of this one before it has those of others. */
 static bool is_urgent(const struct images *im, struct images_rank *r, uint64_t now_ns)
 {
-    return ask_due_ns(im, r) <= now_ns && (is_wanted(r) || is_bare(r) || is_displaced(r) ||
-                                           r->history.log_grown >= im->config.policy.log_urgent);
+    return ask_due_ns(im, r) <= now_ns &&
+           (is_wanted(r) || image_is_missing(r) || image_is_displaced(r) ||
+            r->history.log_grown >= im->config.policy.log_urgent);
 }
 
 static bool has_room(const struct images *im, uint32_t servers, bool urgent)
@@ -609,6 +573,7 @@ static enum images_action ask(struct images_rank *r, uint64_t now_ns, struct ima
     order->number = r->number;
     order->base = r->base;
     order->servers = r->asked;
+    order->set = r->set;
     return IMAGES_ASK;
 }
 
@@ -625,6 +590,7 @@ static enum images_action begin_request(struct images *im, uint32_t rank, uint64
     im->changed = changed || (urgent && im->skipped); /* it may be the turn of that one now */
     im->rank[rank].asked_ns = now_ns;
     im->rank[rank].demanded = 0;
+    im->rank[rank].set = image_sets_join(im, rank);
     return ask(&im->rank[rank], now_ns, order);
 }
 
@@ -665,6 +631,7 @@ static enum images_action trim(struct images_image *image, uint64_t now_ns,
     image->trim_ns = now_ns;
     image->trims++;
     order->number = image->number;
+    order->set = image->set;
     order->point = image->point;
     return IMAGES_TRIM;
 }
@@ -705,16 +672,29 @@ static void look_at_turn(struct images *im, uint32_t rank, uint64_t now_ns)
         set_request(im, rank, IMAGES_LATE);
 }
 
+/* The others of its group follow in the next pass at the latest. */
+static enum images_action begin(struct images *im, uint32_t rank, uint64_t now_ns, bool urgent,
+                                struct images_order *order)
+{
+    if (!image_sets_begin(im, rank))
+        return IMAGES_NOTHING;
+    begin_request(im, rank, now_ns, urgent, order);
+    im->changed |= im->config.of_group != NULL;
+    return IMAGES_ASK;
+}
+
 /* What waits for room, or for its server, does not wait for a time. */
 static enum images_action look_at_next(struct images *im, uint32_t rank, uint64_t now_ns,
                                        struct images_order *order)
 {
     bool urgent = is_urgent(im, &im->rank[rank], now_ns);
 
+    if (image_sets_waits_for(im, rank) && are_up(im, im->rank[rank].servers))
+        return begin_request(im, rank, now_ns, urgent, order);
     if (!is_due(im, ask_due_ns(im, &im->rank[rank]), now_ns))
         return IMAGES_NOTHING;
     if (has_room(im, im->rank[rank].servers, urgent))
-        return begin_request(im, rank, now_ns, urgent, order);
+        return begin(im, rank, now_ns, urgent, order);
     if (!im->skipped) {
         im->skipped = true;
         im->skipped_rank = rank;
@@ -726,8 +706,8 @@ static enum images_action attend(struct images *im, uint32_t rank, uint64_t now_
                                  struct images_order *order)
 {
     struct images_rank *r = &im->rank[rank];
-    struct images_image *trimmed = to_trim(r);
-    uint32_t dropped = to_drop(r);
+    struct images_image *trimmed = image_sets_to_trim(im, rank);
+    uint32_t dropped = image_to_drop(r);
 
     *order = (struct images_order){.rank = rank};
     if (r->restart == IMAGES_RESTART_DUE && is_due(im, r->fetch_ns, now_ns))
@@ -760,6 +740,7 @@ static void begin_pass(struct images *im, uint64_t now_ns)
         if (is_urgent(im, &im->rank[rank], now_ns))
             for (uint32_t i = 0; i < im->config.servers; i++)
                 im->server[i].urgent += has_server(im->rank[rank].servers, i);
+    image_sets_look(im);
     im->changed = im->skipped = false;
     im->passing = true;
     im->passed = 0;

@@ -17,9 +17,10 @@
 #include "common/setup.h"
 #include "dispatcher/job/image_policy.h"
 
-#define IMAGES_KNOWN_MAX 6u     /* of a rank; the relay knows 4 points */
-#define IMAGES_HELD_MAX 3u      /* a server holds of a rank; then the oldest but one goes */
-#define IMAGES_TRANSFERS_MAX 2u /* at a time to a server: more would share its disk */
+#define IMAGES_KNOWN_MAX 6u             /* of a rank; the relay knows 4 points */
+#define IMAGES_HELD_MAX 3u              /* a server holds of a rank; then the oldest but one goes */
+#define IMAGES_TRANSFERS_MAX 2u         /* at a time to a server: more would share its disk */
+#define IMAGES_GROUPS_MAX CW_RELAYS_MAX /* of ranks whose images are taken together */
 #define IMAGES_SERVERS_MAX CW_IMAGE_SERVERS_MAX /* of a job */
 #define IMAGES_TAKE_NS 60000000000ull /* a program that computes for so long makes no call */
 #define IMAGES_ASK_NS 1000000000ull   /* one that does so leaves its turn to others then, ... */
@@ -48,6 +49,7 @@ struct images_image {
     uint64_t trim_ns; /* TRIM was sent; 0: it was not */
     uint32_t trims;   /* ... so often */
     bool placed;      /* it is known where its process was in its output, its input and so on */
+    uint32_t set;     /* of its group; 0: none */
     uint32_t wanted;  /* servers that are to have it, as bits */
     uint32_t held;    /* ... that have it, as far as is known */
     uint32_t listed;  /* ... and tell of it just now */
@@ -91,6 +93,9 @@ struct images_rank {
     uint32_t number; /* of the request; it stays */
     uint32_t base;   /* likewise */
     uint32_t asked;  /* likewise: servers that it goes to */
+    uint32_t set;    /* likewise: of its group; 0: none */
+    uint32_t joined; /* the last set that it was asked for */
+    uint32_t voided; /* images up to this that are heard of from now on are of no use */
     uint64_t asked_ns;
     uint64_t again_ns; /* it is asked again then */
     uint64_t taken_ns;
@@ -135,21 +140,31 @@ struct images_order {
     uint32_t number;
     uint32_t base;
     uint32_t servers; /* as bits */
+    uint32_t set;     /* ASK, TRIM: that it belongs to; 0: none */
     struct cw_point point;
     const char *why; /* a constant */
 };
 
 struct images_config {
     uint32_t ranks;
-    uint32_t servers;       /* at least 1 */
-    const uint8_t *of_rank; /* which of them each rank has first; NULL: they have them in turn */
+    uint32_t servers;        /* at least 1 */
+    const uint8_t *of_rank;  /* which of them each rank has first; NULL: they have them in turn */
+    const uint8_t *of_group; /* images are taken in sets: which group each rank is of, below
+                              * IMAGES_GROUPS_MAX; NULL: they are not */
     struct image_policy policy;
+};
+
+/* Ranks whose images are taken together: dispatcher/job/image_sets.h. */
+struct images_group {
+    uint32_t begun; /* sets */
+    uint32_t whole; /* the newest that is, as of this pass; 0: none */
 };
 
 struct images {
     struct images_config config;
     struct images_rank *rank;
     struct images_server server[IMAGES_SERVERS_MAX];
+    struct images_group group[IMAGES_GROUPS_MAX];
     uint64_t start_ns;
     uint32_t crashes;
     uint64_t mtbf_ns; /* of this pass */
