@@ -258,6 +258,8 @@ static void take_news(struct sim_process *p)
 
         if (news->kind == NEWS_REPORT)
             on_report(p, news);
+        else if (news->kind == NEWS_LINE)
+            record_line_seen(p, (const struct process_line *)(void *)news->bytes);
         else if (news->kind == NEWS_INITIALIZED)
             job_rank_initialized(&d.job, p->rank, sim.now_ns);
         else

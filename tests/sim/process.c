@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define LINES_MAX (PROCESS_NEWS_MAX / 2) /* on their way: the rest is for what must be told */
+
 /* An allocation of a process: all go when it ends. */
 struct chunk {
     struct chunk *next;
@@ -287,4 +289,10 @@ void process_end(int status)
 void process_tell(enum process_news_kind kind, const void *bytes, size_t size)
 {
     tell(process_now(), kind, bytes, size);
+}
+
+void process_print(uint64_t number, uint64_t line)
+{
+    if (process_now()->news_count < LINES_MAX)
+        process_tell(NEWS_LINE, &(struct process_line){number, line}, sizeof(struct process_line));
 }

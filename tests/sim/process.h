@@ -17,7 +17,13 @@ struct program;
 struct slot;
 struct sim_image;
 
-enum process_news_kind { NEWS_REPORT, NEWS_INITIALIZED, NEWS_FINALIZED };
+enum process_news_kind { NEWS_REPORT, NEWS_INITIALIZED, NEWS_FINALIZED, NEWS_LINE };
+
+/* NEWS_LINE */
+struct process_line {
+    uint64_t number;
+    uint64_t line;
+};
 
 /* Something that the process told the dispatcher, which has not looked yet. */
 struct process_news {
@@ -76,6 +82,8 @@ void processes_fini(void);
 /* --- from inside --- */
 void process_end(int status) __attribute__((noreturn));
 void process_tell(enum process_news_kind kind, const void *bytes, size_t size);
+/* A line of output, the one of this number; what is written while nobody reads is lost. */
+void process_print(uint64_t number, uint64_t line);
 void *process_alloc(size_t size);
 void process_free(void *at);
 

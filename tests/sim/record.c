@@ -165,11 +165,49 @@ void record_act(struct sim_process *p, const struct record_act *act)
         compare_act(p, p->record.act_count - 1);
 }
 
+/* --- output: a line of each event, which tells what came and not when. --- */
+
+static uint64_t line_of(const struct record_event *e)
+{
+    uint64_t line = program_mix(e->type, e->status);
+
+    return program_mix(program_mix(program_mix(line, e->tag), e->size), e->act) | 1;
+}
+
+void record_line_seen(struct sim_process *p, const struct process_line *seen)
+{
+    struct sim_rank *r = &sim.rank[p->rank];
+
+    if (p->record.altered)
+        return;
+    while (r->line_count <= seen->number) {
+        r->lines = grow(r->lines, r->line_count, &r->line_size, sizeof(*r->lines));
+        r->lines[r->line_count++] = 0;
+    }
+    if (r->lines[seen->number] && r->lines[seen->number] != seen->line)
+        sim_fail("rank %u, incarnation %u, prints another line %" PRIu64 " than was read before",
+                 p->rank, p->incarnation, seen->number + 1);
+    r->lines[seen->number] = seen->line;
+}
+
+/* The process that came to the end has printed all that was read. */
+static void check_lines(uint32_t rank)
+{
+    const struct sim_rank *r = &sim.rank[rank];
+    const struct record *last = &r->process->record;
+
+    for (size_t i = 0; i < r->line_count && !sim.failed; i++)
+        if (r->lines[i] && (i >= last->event_count || line_of(&last->events[i]) != r->lines[i]))
+            sim_fail("rank %u: its line %zu was read, and is another one at last", rank, i + 1);
+}
+
 void record_event(struct sim_process *p, const struct record_event *event)
 {
     char text[200];
 
     append_event(&p->record, event);
+    if (!sim.plan.channel) /* else what it took last is not noted yet */
+        process_print(p->record.event_count - 1, line_of(event));
     sim_trace("%u.%u event %zu: %s", p->rank, p->incarnation, p->record.event_count,
               event_text(text, event));
     if (sim.plan.channel)
@@ -367,8 +405,10 @@ void record_check_all(void)
         }
     for (uint32_t i = 0; i < sim.plan.ranks; i++)
         sent[i] = list_sent(&sim.rank[i].process->record);
-    for (uint32_t i = 0; i < sim.plan.ranks && !sim.failed; i++)
+    for (uint32_t i = 0; i < sim.plan.ranks && !sim.failed; i++) {
         check_rank(i, sent);
+        check_lines(i);
+    }
     for (uint32_t i = 0; i < sim.plan.ranks && !sim.failed; i++)
         check_all_came(i, sent[i]);
     for (uint32_t i = 0; i < sim.plan.ranks; i++)

@@ -65,6 +65,10 @@ void record_act(struct sim_process *p, const struct record_act *act);
 void record_event(struct sim_process *p, const struct record_event *event);
 void record_fini(struct record *r);
 
+/* What the dispatcher has read of its output: a line for each event, which others may rely on. */
+struct process_line;
+void record_line_seen(struct sim_process *p, const struct process_line *line);
+
 /* Its relay let this incarnation in, and knows so much of those before. */
 void record_up(struct sim_process *p, uint64_t acts, uint64_t events);
 void record_live(struct sim_process *p);

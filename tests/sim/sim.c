@@ -401,6 +401,7 @@ static void end(void)
     datagrams_fini();
     for (uint32_t i = 0; i < SIM_RANKS_MAX; i++) {
         free(sim.rank[i].early);
+        free(sim.rank[i].lines);
         record_fini(&sim.rank[i].known);
     }
 }

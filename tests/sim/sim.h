@@ -80,6 +80,9 @@ struct sim_rank {
     struct sim_process *process; /* that the dispatcher knows of; NULL: none */
     struct record *last_up;      /* the last incarnation that its relay let in */
     struct record known;         /* what is logged: every incarnation repeats it */
+    uint64_t *lines;             /* of output that were read; 0: not this one */
+    size_t line_count;
+    size_t line_size;
     struct sim_image *images;
     uint32_t last_image; /* its number */
     bool waits;          /* to be started: it is not known yet from what */
