@@ -73,6 +73,7 @@ _causeway_value() {
     --log-lost) _causeway_words 'go-on end' ;;
     --check-contents) _causeway_words 'some all none' ;;
     --contents-differ) _causeway_words 'go-on end' ;;
+    --log-copies) _causeway_words '0 1 2' ;;
     --log-safety) _causeway_words 'memory file sync' ;;
     --part) _causeway_words 'all failures times bytes suspicions' ;;
     *) [[ " $(_causeway_listed '[^ ]') " == *" $1 "* ]] ;; # any other

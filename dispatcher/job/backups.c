@@ -6,7 +6,7 @@
 
 void backups_init(struct backups *b, uint32_t copies)
 {
-    assert(copies <= BACKUPS_MAX);
+    assert(copies <= CW_COPIES_MAX);
     *b = (struct backups){.copies = copies};
 }
 

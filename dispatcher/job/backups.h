@@ -10,7 +10,6 @@
 
 #include "common/frame.h"
 
-#define BACKUPS_MAX 2u /* copies of a log */
 #define BACKUPS_NO_HOST UINT32_MAX
 
 /* What the caller is to do next; each is asked for once. */
@@ -29,7 +28,7 @@ struct backups_order {
     uint32_t incarnation; /* of its process that is told, shut out (CLOSE) or started (START) */
     uint32_t number;      /* COPY: how many orders of this kind it was given, with this one */
     uint32_t peers;       /* COPY */
-    uint32_t peer[BACKUPS_MAX];
+    uint32_t peer[CW_COPIES_MAX];
     bool full;           /* LOST: there is a copy, on a host that has no room for the group */
     bool covered_before; /* LOST: it was covered once ... */
     uint64_t since_ns;   /* ... and is not since then, or since the beginning */
@@ -70,8 +69,8 @@ struct backups {
     } host[CW_RELAYS_MAX];
 };
 
-/* `copies`: at most BACKUPS_MAX; 0: nothing is ever ordered. backups_add: one relay more, with the
- * next number and a group of so many, on `host`, which may have `room` ranks. */
+/* `copies`: at most CW_COPIES_MAX; 0: nothing is ever ordered. backups_add: one relay more, with
+ * the next number and a group of so many, on `host`, which may have `room` ranks. */
 void backups_init(struct backups *backups, uint32_t copies);
 void backups_add(struct backups *backups, uint32_t host, uint32_t room, uint32_t group);
 /* All were added, and run: they get backups. */

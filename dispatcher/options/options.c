@@ -192,6 +192,9 @@ static const struct cw_option recovery_options[] = {
     {"contents-differ", .argument = "go-on|end", CW_OPTION_WORD, AT(contents_end),
      .help = "what to do when a rank repeats a message with other contents (default go-on, with a "
              "warning)"},
+    {"log-copies", .argument = "K", CW_OPTION_NUMBER, AT(log_copies), 0, CW_COPIES_MAX,
+     .help = "of the log of each host's relay, at the relays of other hosts: so many hosts may be "
+             "lost at once, and their ranks go on elsewhere (default 0)"},
     {"max-restarts", .argument = "N", CW_OPTION_NUMBER, AT(max_restarts), 0, UINT32_MAX,
      .help = "of each rank (default 100)"},
     {"alive-timeout", .argument = "TIME", CW_OPTION_TIME, AT(alive_timeout_ns),
@@ -357,6 +360,47 @@ static int check_job_dir(struct run_options *o, struct cw_err *err)
     return CW_OK;
 }
 
+/* Which option has no meaning with copies of logs; NULL: none. */
+static const char *against_copies(const struct run_options *o)
+{
+    static const char *const names[] = {"no-log", "relay", "job-dir", "f", NULL};
+
+    if (first_of(o, names))
+        return first_of(o, names);
+    if (o->hosts.relay_at == RELAY_AT_CLUSTER)
+        return "relay-at cluster";
+    if (given(o, "log-safety") && o->relay_settings.log_safety != RELAY_LOG_COPIED)
+        return "log-safety, which is copy then";
+    return NULL;
+}
+
+static int check_copies(struct run_options *o, struct cw_err *err)
+{
+    const char *name = o->log_copies ? against_copies(o) : NULL;
+
+    if (name)
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-copies %u: relays on the hosts of the job keep copies of each "
+                          "other's logs; not with --%s",
+                          o->log_copies, name);
+    if (!o->log_copies && o->relay_settings.log_safety == RELAY_LOG_COPIED)
+        return cw_err_set(err, CW_EINVAL, "--log-safety copy comes with --log-copies K");
+    if (!o->log_copies)
+        return CW_OK;
+    if (o->hosts.list.count == 0)
+        return cw_err_set(
+            err, CW_EINVAL,
+            "--log-copies is for a job on several machines: give --host or --hostfile");
+    if (o->resume_ms <= o->hosts.timeout_ns / 1000000)
+        return cw_err_set(err, CW_EINVAL,
+                          "--resume-timeout (%gs) must be more than --host-timeout (%gs): with "
+                          "--log-copies connections wait for a relay of a lost host",
+                          o->resume_ms / 1e3, (double)o->hosts.timeout_ns / 1e9);
+    o->relay_settings.log_safety = RELAY_LOG_COPIED;
+    o->values[cw_option_number(&run_option_list, "log-safety")] = "copy";
+    return CW_OK;
+}
+
 static int check_recovery(struct run_options *o, struct cw_err *err)
 {
     static const char *const of_log[] = {"log-memory", "log-disk", "log-dir", "log-safety", NULL};
@@ -367,9 +411,6 @@ static int check_recovery(struct run_options *o, struct cw_err *err)
         return cw_err_set(err, CW_EINVAL, "--%s is for the log, which --no-log turns off", name);
     if (o->job_dir && check_job_dir(o, err) < 0)
         return err->code;
-    if (o->relay_settings.log_safety == RELAY_LOG_COPIED)
-        return cw_err_set(err, CW_EINVAL,
-                          "--log-safety copy is for relays that are told who has the copies");
     if (!o->job_dir && o->relay_settings.log_safety == RELAY_LOG_SYNCED)
         return cw_err_set(err, CW_EINVAL,
                           "--log-safety sync needs --job-dir DIR here: see --resume");
@@ -402,6 +443,8 @@ static const char *against_channel(const struct run_options *o)
 
     if (o->hosts.relay_at == RELAY_AT_CLUSTER)
         return "relay-at cluster";
+    if (o->log_copies)
+        return "log-copies";
     if (o->grid && first_of(o, on_grid))
         return first_of(o, on_grid);
     return first_of(o, against);
@@ -626,9 +669,10 @@ static int complete(struct run_options *o, struct cw_err *err)
     if (check_hosts(o, err) < 0 || choose_alive_timeout(o, err) < 0)
         return err->code;
     choose_resume_timeout(o);
-    if (check_relay(o, err) < 0 || check_channel(o, err) < 0 || check_images(o, err) < 0)
+    if (check_relay(o, err) < 0 || check_channel(o, err) < 0 || check_images(o, err) < 0 ||
+        check_recovery(o, err) < 0)
         return err->code;
-    return check_recovery(o, err);
+    return check_copies(o, err);
 }
 
 int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_err *err)

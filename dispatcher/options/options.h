@@ -72,6 +72,7 @@ struct run_options {
     uint32_t log_lost_ends;         /* the job ends when a rank can no longer be restarted */
     enum contents_checked contents; /* what of messages is compared */
     uint32_t contents_end;          /* the job ends where it differs */
+    uint32_t log_copies;            /* of each relay's log, at relays on other hosts */
     uint32_t max_restarts;
     uint64_t alive_period_ns;  /* between two signs of life of a rank */
     uint64_t alive_timeout_ns; /* more than the period */

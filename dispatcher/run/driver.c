@@ -1,6 +1,7 @@
 #include "dispatcher/run/driver.h"
 #include "common/clock.h"
 #include "dispatcher/node/children.h"
+#include "dispatcher/run/copies.h"
 #include "dispatcher/run/fault_injection.h"
 #include "dispatcher/run/finish.h"
 #include "dispatcher/run/host_news.h"
@@ -29,6 +30,7 @@ struct driver {
     struct unrestartable unrestartable;
     struct relay_news relay_news;
     struct host_news host_news;
+    struct copies copies;
     struct unit_news unit_news;
     uint32_t unkept;  /* ranks that have ended well, which is not written down yet */
     bool *kept;       /* of each rank: it is; owned */
@@ -552,11 +554,13 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
     events.relays_ctx = &d->relay_news;
     events.nodes_ctx = &d->host_news;
     events.units_ctx = &d->unit_news;
+    d->parts.copies = &d->copies;
     d->parts.state = state;
     d->parts.resumed = d->parts.begun = state;
     if (failed || open_core(d, err) < 0 || resume_open(&d->parts, err) < 0 ||
         parts_open_hosts(&d->parts, &events, d, err) < 0)
         return err->code;
+    copies_open(&d->copies, &d->parts, &d->job);
     if (options->timeout_ns) {
         loop_timer_add(d->parts.loop, &d->timeout, on_timeout, d);
         loop_timer_set(&d->timeout, began_ns + options->timeout_ns);
@@ -720,6 +724,7 @@ int run_job(const struct run_options *options, struct state_file *state)
         code = run_opened(d);
     if (d->parts.loop)
         loop_timer_remove(&d->timeout);
+    copies_close(&d->copies);
     parts_close(&d->parts);
     free_core(d);
     free(d);

@@ -1,4 +1,5 @@
 #include "dispatcher/run/host_news.h"
+#include "dispatcher/run/copies.h"
 
 #include <stdio.h>
 
@@ -66,6 +67,7 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
     snprintf(text, sizeof(text), "was on host %s, which is lost", name_of(n, host));
     if (n->parts->layout.channel)
         lose_memory(n, host);
+    copies_host_lost(n->parts->copies, host);
     tell(n, LIFE_DEAD, host, text);
 }
 

@@ -256,3 +256,27 @@ void log_session_resumed(struct job_log *t, uint64_t now_ns, const char *address
     job_events_write(&t->events, now_ns, "session_resumed", JOB_EVENTS_NO_RANK,
                      job_text("relay", address));
 }
+
+void log_covered(struct job_log *t, uint64_t now_ns, uint32_t number, const char *address,
+                 const char *host)
+{
+    job_events_write(&t->events, now_ns, "covered", JOB_EVENTS_NO_RANK,
+                     job_number("number", number), job_text("relay", address),
+                     job_text("host", host));
+}
+
+void log_uncovered(struct job_log *t, uint64_t now_ns, uint32_t number, const char *address,
+                   const char *cause)
+{
+    job_events_write(&t->events, now_ns, "uncovered", JOB_EVENTS_NO_RANK,
+                     job_number("number", number), job_text("relay", address),
+                     job_text("cause", cause ? cause : ""));
+}
+
+void log_relay_moved(struct job_log *t, uint64_t now_ns, uint32_t number, const char *address,
+                     const char *host, uint32_t incarnation)
+{
+    job_events_write(&t->events, now_ns, "relay_moved", JOB_EVENTS_NO_RANK,
+                     job_number("number", number), job_text("relay", address),
+                     job_text("host", host), job_number("incarnation", incarnation));
+}

@@ -72,6 +72,15 @@ void log_relay_up(struct job_log *log, uint64_t now_ns, const char *address, uin
 void log_relay_reason(char text[LOG_REASON_MAX], const char *address, uint32_t restarts,
                       int status);
 
+/* The relay of this number and address has a copy of its log on `host`; has none any more; goes on
+ * there, as this incarnation. `cause` may be NULL. */
+void log_covered(struct job_log *log, uint64_t now_ns, uint32_t number, const char *address,
+                 const char *host);
+void log_uncovered(struct job_log *log, uint64_t now_ns, uint32_t number, const char *address,
+                   const char *cause);
+void log_relay_moved(struct job_log *log, uint64_t now_ns, uint32_t number, const char *address,
+                     const char *host, uint32_t incarnation);
+
 /* Our session with the relay of this address goes on over a new connection. */
 void log_session_resumed(struct job_log *log, uint64_t now_ns, const char *address);
 

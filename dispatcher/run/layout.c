@@ -60,6 +60,14 @@ static int take_hosts(struct layout *l, const struct run_options *o, struct cw_e
     return CW_OK;
 }
 
+/* Those of spare hosts, as many as a job may have, keep copies for the others. */
+static void add_spares(struct layout *l, const struct host_list *hosts)
+{
+    for (uint32_t host = 0; host < hosts->count; host++)
+        if (hosts->host[host].spare && l->relays < CW_RELAYS_MAX)
+            l->relay_host[l->relays++] = host;
+}
+
 static void take_given(struct layout *l, const struct run_options *o)
 {
     l->relays = o->relays;
@@ -127,8 +135,13 @@ static int take_places(struct layout *l, const struct run_options *o, struct cw_
         return no_memory(err);
     if (o->grid)
         return take_grid(l, o, err);
-    return l->at_hosts ? take_hosts(l, o, err)
-                       : homes_fill(l->homes, o->ranks, o->relays, o->relay_map, err);
+    if (!l->at_hosts)
+        return homes_fill(l->homes, o->ranks, o->relays, o->relay_map, err);
+    if (take_hosts(l, o, err) < 0)
+        return err->code;
+    if (o->log_copies)
+        add_spares(l, &o->hosts.list);
+    return CW_OK;
 }
 
 int layout_make(struct layout *l, const struct run_options *o, const uint32_t *cores, bool limited,
@@ -144,6 +157,8 @@ int layout_make(struct layout *l, const struct run_options *o, const uint32_t *c
         return err->code;
     if (take_places(l, o, err) < 0)
         return err->code;
+    if (o->log_copies)
+        placement_let_share(&l->placement, &o->hosts.list);
     l->channel =
         o->channel == CHANNEL_ON || (o->channel == CHANNEL_AUTO && !limited && channel_pays(l, o));
     return CW_OK;

@@ -85,6 +85,7 @@ int parts_open_relays(struct parts *p, const struct parts_events *events, struct
                                    .links = l->links,
                                    .key_file = l->key_file,
                                    .returns = o->relay_settings.log_safety != RELAY_LOG_IN_MEMORY,
+                                   .copies = o->log_copies > 0,
                                    .homes = l->homes,
                                    .hello_flags = (o->no_log ? 0u : CW_HELLO_LOG) |
                                                   (l->channel ? CW_HELLO_CHANNEL : 0u) |

@@ -20,6 +20,8 @@
 #include "dispatcher/status/rundir.h"
 #include "relay/process.h"
 
+struct copies;
+
 struct parts {
     const struct run_options *options; /* borrowed */
     uint8_t job_id[CW_ID_SIZE];
@@ -48,6 +50,7 @@ struct parts {
     struct staging *staging;   /* NULL: no programs are sent to hosts */
     char host[CW_ADDRESS_MAX]; /* by which other hosts reach this machine; "": there are none */
     struct relays *relays;
+    struct copies *copies; /* of their logs; borrowed */
     struct rank_input *input;
     struct gates *gates;   /* NULL: what ranks say waits for nothing */
     struct remote *remote; /* the processes of ranks; NULL: none is left */

@@ -1,4 +1,5 @@
 #include "dispatcher/run/relay_news.h"
+#include "dispatcher/run/copies.h"
 
 #include <stdio.h>
 
@@ -41,12 +42,16 @@ static void on_relay_back(void *ctx, uint32_t relay)
 
     log_relay_up(&n->parts->log, now_of(n), relays_address(n->parts->relays, relay),
                  relays_restarts(n->parts->relays, relay));
+    copies_relay_back(n->parts->copies, relay);
     starts_relay_back(n->starts, relay);
 }
 
 static void on_relays_ready(void *ctx)
 {
-    ((struct relay_news *)ctx)->ready = true;
+    struct relay_news *n = ctx;
+
+    copies_begin(n->parts->copies);
+    n->ready = copies_are_settled(n->parts->copies);
 }
 
 static void on_relays_failed(void *ctx, const struct cw_err *err)
@@ -135,6 +140,16 @@ static void on_rank_notice(struct relay_news *n, const struct cw_notice_body *no
     }
 }
 
+static bool is_of_copies(const struct cw_notice_body *notice)
+{
+    return notice->code == CW_NOTICE_COVERED || notice->code == CW_NOTICE_UNCOVERED;
+}
+
+static void on_closed(void *ctx, uint32_t at, const struct cw_copy_closed *closed)
+{
+    copies_closed(((struct relay_news *)ctx)->parts->copies, at, closed);
+}
+
 static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *notice)
 {
     struct relay_news *n = ctx;
@@ -144,9 +159,12 @@ static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *no
         log_verbose(&n->parts->log, "relay: %s", notice->text);
     else
         log_verbose(&n->parts->log, "relay: rank %u: %s", notice->rank, notice->text);
-    if (notice->code == CW_NOTICE_FATAL)
+    if (notice->code == CW_NOTICE_FATAL) {
         job_fail(n->job, 1, now_of(n), "%s", notice->text);
-    else if (notice->code == CW_NOTICE_UNLINKED) {
+    } else if (is_of_copies(notice)) {
+        copies_notice(n->parts->copies, relay, notice);
+        n->ready |= copies_are_settled(n->parts->copies);
+    } else if (notice->code == CW_NOTICE_UNLINKED) {
         /* most likely the other relay has ended, of which there is more to be heard */
         snprintf(text, sizeof(text), "relay %s: %s", relays_address(n->parts->relays, relay),
                  notice->text);
@@ -173,5 +191,6 @@ const struct relays_events relay_news_events = {.back = on_relay_back,
                                                 .grown = on_grown,
                                                 .trimmed = on_trimmed,
                                                 .covered = on_covered,
+                                                .closed = on_closed,
                                                 .resumed = on_relay_resumed,
                                                 .lost = on_relay_lost};

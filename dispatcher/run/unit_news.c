@@ -1,5 +1,6 @@
 #include "dispatcher/run/unit_news.h"
 #include "ckptsrv/imgdir.h"
+#include "dispatcher/run/copies.h"
 #include "dispatcher/run/host_relays.h"
 
 #include <sodium.h>
@@ -85,7 +86,10 @@ static int start_relay(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE]
         snprintf(order->dir, sizeof(order->dir), "%s", disk);
     if (p->state && settings->log_safety != RELAY_LOG_SYNCED)
         order->flags |= NODE_UNIT_KEPT;
-    add_options(p, order, err);
+    if (!copies_order(p->copies, order))
+        cw_err_set(err, CW_ELIMIT, "too many options of a relay");
+    if (err->code == CW_OK)
+        add_options(p, order, err);
     return carry_out(p, order, err);
 }
 
@@ -206,7 +210,8 @@ static void on_lost(void *ctx, uint32_t number, const struct cw_err *err)
     struct cw_err why;
 
     if (number < NODE_UNIT_SERVER) {
-        relay_news_failed(n->relay_news, number, UNIT_NO_STATUS, err);
+        if (!copies_relay_lost(n->parts->copies, number))
+            relay_news_failed(n->relay_news, number, UNIT_NO_STATUS, err);
         return;
     }
     cw_err_set(&why, err->code, "%s, and with it %s checkpoint server", err->text,

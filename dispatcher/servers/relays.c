@@ -22,8 +22,11 @@
 struct relay {
     struct relays *of;
     uint32_t number;
-    bool listens;      /* one of our own does ... */
-    uint32_t restarts; /* ... having been started again so often */
+    bool listens;         /* one of our own does ... */
+    uint32_t restarts;    /* ... having been started again so often */
+    uint32_t incarnation; /* of its log at another place: 1, 2, ... */
+    bool away;            /* the host of the one before is lost, and it is to listen elsewhere */
+    uint32_t dials;       /* of its session: what comes of those before is of no use */
     struct party party;
     bool opened;
     bool over;         /* the session was given up */
@@ -36,6 +39,7 @@ struct relays {
     struct relays_config config;
     struct relay *relay;          /* config.relays of them; owned */
     uint8_t (*keys)[CW_KEY_SIZE]; /* of the job at each; as cw_secret_alloc made them; owned */
+    uint8_t (*own)[CW_KEY_SIZE];  /* of our own, likewise: with copies, to start them elsewhere */
     struct opener *opener;
     bool ending;             /* the relays were told, or will be */
     struct loop_timer timer; /* when the next step has taken too long */
@@ -64,8 +68,9 @@ struct relays *relays_new(const struct relays_config *config, struct cw_err *err
         r->config = *config;
         r->relay = calloc(config->relays, sizeof(*r->relay));
         r->keys = cw_secret_alloc(config->relays * sizeof(*r->keys));
+        r->own = cw_secret_alloc(config->relays * sizeof(*r->own));
     }
-    if (!r || !r->relay || !r->keys) {
+    if (!r || !r->relay || !r->keys || !r->own) {
         cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", config->ranks);
         relays_free(r);
         return NULL;
@@ -73,7 +78,7 @@ struct relays *relays_new(const struct relays_config *config, struct cw_err *err
     for (uint32_t i = 0; i < config->relays && err->code == CW_OK; i++) {
         struct relay *relay = &r->relay[i];
 
-        *relay = (struct relay){.of = r, .number = i};
+        *relay = (struct relay){.of = r, .number = i, .incarnation = 1};
         party_init(&relay->party, config->loop, &relay_kind, relay, room(config), err);
         relay->party.key = r->keys[i];
     }
@@ -98,6 +103,7 @@ void relays_free(struct relays *r)
         party_free(&r->relay[i].party);
     free(r->relay);
     cw_secret_free(r->keys, r->config.relays * sizeof(*r->keys));
+    cw_secret_free(r->own, r->config.relays * sizeof(*r->own));
     free(r);
 }
 
@@ -120,7 +126,7 @@ static bool dial(struct relay *relay, bool resume)
     struct cw_dial_request request = {.hello = {.rank = config->ranks,
                                                 .flags = config->hello_flags,
                                                 .resume_ms = config->resume_ms},
-                                      .tag = relay->number,
+                                      .tag = (uint64_t)++relay->dials << 32 | relay->number,
                                       .time_ms = CONNECT_MS,
                                       .session_ms = HELLO_MS,
                                       .tries = 1};
@@ -151,15 +157,16 @@ static void open_session(struct relay *relay)
 static int start_own(struct relay *relay, struct cw_err *err)
 {
     const struct relays_config *config = &relay->of->config;
-    uint8_t key[CW_KEY_SIZE];
+    uint8_t *key = relay->of->own[relay->number];
 
     if (config->key)
         memcpy(key, config->key, CW_KEY_SIZE);
-    else
+    else if (relay->incarnation == 1)
         cw_key_random(key);
     cw_cred_job_key(relay->party.key, key, config->job_id); /* it may listen at once */
     config->own->start(config->own_ctx, relay->number, key, err);
-    sodium_memzero(key, sizeof(key));
+    if (!config->copies)
+        sodium_memzero(key, CW_KEY_SIZE);
     return err->code;
 }
 
@@ -240,15 +247,25 @@ static int tell_routes(struct relays *r, uint32_t number, struct cw_err *err)
     return err->code;
 }
 
+static uint32_t ranks_at(const struct relays *r, uint32_t relay)
+{
+    uint32_t count = 0;
+
+    for (uint32_t rank = 0; rank < r->config.ranks; rank++)
+        count += relays_home(r, rank) == relay;
+    return count;
+}
+
 static const char *link_address(const struct relays *r, uint32_t from, uint32_t to)
 {
     return r->config.links ? r->config.links[from * r->config.relays + to]
                            : r->relay[to].party.address;
 }
 
-static int tell_link(struct relays *r, uint32_t from, uint32_t to, struct cw_err *err)
+static int tell_link(struct relays *r, uint32_t from, uint32_t to, uint32_t flags,
+                     struct cw_err *err)
 {
-    struct cw_link link = {.peer = to, .incarnation = 1};
+    struct cw_link link = {.peer = to, .flags = flags, .incarnation = r->relay[to].incarnation};
     uint8_t body[CW_LINK_SIZE + CW_LINK_ADDRESS_MAX];
     uint8_t key[CW_KEY_SIZE];
 
@@ -274,9 +291,13 @@ static int tell_link_between(struct relays *r, uint32_t low, uint32_t high, stru
 {
     bool reversed = higher_connects(r, low, high);
     uint32_t from = reversed ? high : low;
+    uint32_t to = reversed ? low : high;
+    bool linked = !r->config.copies || (ranks_at(r, low) && ranks_at(r, high));
 
-    if (tell_link(r, from, reversed ? low : high, err) < 0)
+    if (tell_link(r, from, to, linked ? 0 : CW_LINK_COPIES, err) < 0)
         return cw_err_wrap(err, "relay %s", r->relay[from].party.address);
+    if (r->config.copies && tell_link(r, to, from, CW_LINK_COPIES, err) < 0)
+        return cw_err_wrap(err, "relay %s", r->relay[to].party.address);
     return CW_OK;
 }
 
@@ -380,6 +401,7 @@ static bool on_frame(void *ctx, const struct cw_header *header, const uint8_t *b
     const struct relays_config *config = &relay->of->config;
     struct cw_notice_body notice;
     struct cw_stats stats;
+    struct cw_copy_closed closed;
     struct cw_grown grown;
     struct cw_trim trim;
     struct cw_cover cover;
@@ -391,6 +413,8 @@ static bool on_frame(void *ctx, const struct cw_header *header, const uint8_t *b
     } else if (header->type == CW_FRAME_GROWN && cw_grown_get(body, &grown)) {
         if (has_log_of(relay, grown.rank))
             config->events->grown(config->ctx, &grown);
+    } else if (header->type == CW_FRAME_COPY_CLOSED && cw_copy_closed_get(body, &closed)) {
+        config->events->closed(config->ctx, relay->number, &closed);
     } else if (header->type == CW_FRAME_TRIMMED && cw_trim_get(body, &trim)) {
         if (has_log_of(relay, trim.rank))
             config->events->trimmed(config->ctx, &trim);
@@ -473,10 +497,10 @@ static void on_redialled(struct relay *relay, const struct cw_dial_result *resul
 static void on_opened(void *ctx, const struct cw_dial_result *result)
 {
     struct relays *r = ctx;
-    struct relay *relay = &r->relay[result->request->tag];
+    struct relay *relay = &r->relay[(uint32_t)result->request->tag];
     struct cw_err err = result->err;
 
-    if (relay->over) {
+    if (relay->over || relay->dials != result->request->tag >> 32) {
         if (result->fd >= 0)
             close(result->fd);
         return;
@@ -527,6 +551,48 @@ void relays_kill(struct relays *r, uint32_t relay)
     r->config.own->kill(r->config.own_ctx, relay);
 }
 
+/* Its session goes on at its new address, and it is told where all others are now, and these where
+ * it is. */
+static void go_on_there(struct relay *relay)
+{
+    struct relays *r = relay->of;
+    struct cw_err err = {0};
+
+    relay->away = false;
+    cw_err_set(&relay->why, CW_ECLOSED, "its host is lost");
+    for (uint32_t i = 0; i < r->config.relays; i++)
+        if (i != relay->number && is_there(&r->relay[i]) && !r->relay[i].away)
+            tell_link_between(r, i < relay->number ? i : relay->number,
+                              i < relay->number ? relay->number : i, &err);
+    if (!err.code && !dial(relay, true))
+        cw_err_set(&err, CW_ENOMEM, "no thread to connect to it");
+    if (err.code)
+        give_up(relay, &err);
+}
+
+void relays_away(struct relays *r, uint32_t relay)
+{
+    struct relay *it = &r->relay[relay];
+
+    it->listens = false;
+    it->away = true;
+    it->dials++;
+    party_break(&it->party);
+}
+
+void relays_drop(struct relays *r, uint32_t relay)
+{
+    relays_away(r, relay);
+    r->relay[relay].over = true;
+}
+
+int relays_start_again(struct relays *r, uint32_t relay, struct cw_err *err)
+{
+    err->code = CW_OK;
+    r->relay[relay].incarnation++;
+    return start_own(&r->relay[relay], err);
+}
+
 /* A session that was open before is resumed by itself. */
 void relays_own_listens(struct relays *r, uint32_t relay, const char *local, const char *tcp,
                         bool here)
@@ -535,6 +601,8 @@ void relays_own_listens(struct relays *r, uint32_t relay, const char *local, con
 
     it->listens = true;
     party_listens(&it->party, local, tcp, here);
+    if (it->away)
+        go_on_there(it);
     if (it->opened)
         r->config.events->back(r->config.ctx, relay);
     else
@@ -560,15 +628,6 @@ void relays_own_failed(struct relays *r, uint32_t relay, const struct cw_err *er
 
 /* --- questions --- */
 
-static uint32_t ranks_at(const struct relays *r, uint32_t relay)
-{
-    uint32_t count = 0;
-
-    for (uint32_t rank = 0; rank < r->config.ranks; rank++)
-        count += relays_home(r, rank) == relay;
-    return count;
-}
-
 uint32_t relays_ask_stats(struct relays *r)
 {
     uint32_t count = 0;
@@ -582,7 +641,7 @@ uint32_t relays_ask_stats(struct relays *r)
 bool relays_are_there(const struct relays *r)
 {
     for (uint32_t i = 0; i < r->config.relays; i++)
-        if (!is_there(&r->relay[i]))
+        if (!is_there(&r->relay[i]) && ranks_at(r, i))
             return false;
     return true;
 }
@@ -606,6 +665,16 @@ void relays_rank_end(struct relays *r, uint32_t rank, uint32_t incarnation)
 
     if (is_there(relay))
         must_tell(relay, CW_FRAME_RANK_END, &end, sizeof(end));
+}
+
+void relays_copy(struct relays *r, uint32_t relay, const struct cw_copy *copy)
+{
+    must_tell(&r->relay[relay], CW_FRAME_COPY, copy, sizeof(*copy));
+}
+
+void relays_copy_close(struct relays *r, uint32_t at, const struct cw_copy_close *close)
+{
+    must_tell(&r->relay[at], CW_FRAME_COPY_CLOSE, close, sizeof(*close));
 }
 
 bool relays_checkpoint(struct relays *r, const struct cw_checkpoint *checkpoint)

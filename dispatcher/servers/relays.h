@@ -23,6 +23,7 @@ struct relays_events {
     void (*trimmed)(void *ctx, const struct cw_trim *trimmed);  /* the answer to relays_trim */
     void (*covered)(void *ctx, uint32_t relay, uint64_t token); /* the answer to relays_cover */
     void (*resumed)(void *ctx, uint32_t relay);                 /* its session goes on */
+    void (*closed)(void *ctx, uint32_t relay, const struct cw_copy_closed *closed);
     void (*lost)(void *ctx, uint32_t relay, const struct cw_err *err); /* its session is over */
 };
 
@@ -48,6 +49,8 @@ struct relays_config {
     const uint8_t *key;       /* of our own: CW_KEY_SIZE bytes; NULL: drawn at random */
     bool take;                /* the relays have the job already, and nobody speaks for it */
     bool returns;             /* one of our own whose process ends is started again on its log */
+    bool copies;              /* ... or elsewhere, on a copy at another one; those without ranks are
+                                 there for copies alone */
     const uint8_t *homes;     /* each rank's relay; NULL: all have relay 0 */
     uint32_t hello_flags;     /* enum cw_hello_flag */
     uint32_t resume_ms; /* how long sessions of the job may be suspended; 0: they end at once */
@@ -87,6 +90,19 @@ void relays_own_listens(struct relays *relays, uint32_t relay, const char *local
                         bool here);
 void relays_own_ended(struct relays *relays, uint32_t relay);
 void relays_own_failed(struct relays *relays, uint32_t relay, const struct cw_err *err);
+
+/* Of our own: its host is lost, and all waits for another process of it; or there will be none, and
+ * nobody needs it. */
+void relays_away(struct relays *relays, uint32_t relay);
+void relays_drop(struct relays *relays, uint32_t relay);
+/* That other process is started, and when it listens all are linked to it. Errors: as of
+ * relays_own. */
+int relays_start_again(struct relays *relays, uint32_t relay, struct cw_err *err);
+
+/* Which others are to have copies of its log; and that one of these takes no more of it: closed()
+ * is to come from there. */
+void relays_copy(struct relays *relays, uint32_t relay, const struct cw_copy *copy);
+void relays_copy_close(struct relays *relays, uint32_t at, const struct cw_copy_close *close);
 
 /* Asks for one STATS of every rank. Returns how many ranks' are to come. */
 uint32_t relays_ask_stats(struct relays *relays);

@@ -9,12 +9,12 @@
 solver=$root/build/programs/solver
 three=node1:2,node2:2,node3:2
 
-# hosts_start TITLE: the hosts, which share $tmp with this machine, until the end of the suite; where there can be none
+# hosts_start TITLE [COUNT]: the hosts, three if not said, which share $tmp with this machine, until the end of the suite; where there can be none
 # the suite ends
 hosts_start() {
   trap 'hosts_down; lib_end' EXIT
   export HOSTS_SHARED=$tmp # also when a host is started again
-  hosts_up 3 2>"$tmp/err"
+  hosts_up "${2:-3}" 2>"$tmp/err"
   case $? in
   0) ;;
   77)
@@ -40,9 +40,9 @@ on_hosts() {
   run "${job_command[@]}"
 }
 
-# expect_solver SIZE ITERATIONS: it printed what it prints on this machine alone
+# expect_solver SIZE ITERATIONS [RANKS]: it printed what it prints on this machine alone
 expect_solver() {
-  "${causeway[@]}" run -n 4 "$solver" "$1" "$2" 1000 >"$work/alone" 2>&1
+  "${causeway[@]}" run -n "${3:-4}" "$solver" "$1" "$2" 1000 >"$work/alone" 2>&1
   cmp -s "$work/alone" "$tmp/out" || wrong "the solver printed something else than on one machine: $(<"$work/alone")"
   expect_code 0
 }

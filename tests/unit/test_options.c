@@ -337,7 +337,7 @@ TEST(bad_recovery)
     bad("run --log-memory 1G --no-log p", "--log-memory is for the log");
     bad("run --log-dir /tmp --no-log p", "--log-dir is for the log");
     bad("run --log-safety never p", "--log-safety never: expected memory, file, sync or copy");
-    bad("run --log-safety copy p", "--log-safety copy is for relays");
+    bad("run --log-safety copy p", "--log-safety copy comes with --log-copies");
     bad("run --log-safety sync p", "--log-safety sync needs --job-dir DIR here");
     bad("run --log-safety file --no-log p", "--log-safety is for the log");
     bad("run --log-safety file --resume-timeout 0 p", "--resume-timeout 0 gives them up at once");
@@ -349,6 +349,35 @@ TEST(bad_recovery)
     bad("run --log-lost perhaps p", "--log-lost perhaps: expected go-on or end");
     bad("run --rings maybe p", "--rings maybe: expected on or off");
     bad("run --relay unix:x --log-memory 1G p", "not with --relay");
+}
+
+/* Of relays' logs, on other hosts. */
+TEST(log_copies)
+{
+    good("run --host a,b p");
+    CU_ASSERT_EQUAL(o.log_copies, 0);
+    run_options_free(&o);
+    good("run --host a,b --log-copies 2 --host-timeout 3s p");
+    CU_ASSERT_EQUAL(o.log_copies, 2);
+    CU_ASSERT_EQUAL(o.relay_settings.log_safety, RELAY_LOG_COPIED);
+    CU_ASSERT_STRING_EQUAL(given("log-safety"), "copy");
+    CU_ASSERT_EQUAL(o.channel, CHANNEL_OFF);
+    CU_ASSERT_TRUE(o.resume_ms > 3000);
+    run_options_free(&o);
+    good("run --host a,b --log-copies 1 --log-safety copy --spares 1 p");
+    run_options_free(&o);
+    good("run --log-copies 0 p");
+    run_options_free(&o);
+    bad("run --host a,b --log-copies 3 p", "--log-copies");
+    bad("run --log-copies 1 p", "--log-copies is for a job on several machines");
+    bad("run --host a,b --log-copies 1 --no-log p", "not with --no-log");
+    bad("run --host a,b --log-copies 1 --relay tcp:h:1 --key-file f p", "not with --relay");
+    bad("run --host a,b --log-copies 1 --relay-at cluster p", "not with --relay-at cluster");
+    bad("run --host a,b --log-copies 1 --log-safety file p", "not with --log-safety");
+    bad("run --host a,b --log-copies 1 --channel on p", "not with --log-copies");
+    bad("run --job-dir d --log-copies 1 p", "not with --job-dir");
+    bad("run --host a,b --log-copies 1 --host-timeout 5s --resume-timeout 5s p",
+        "--resume-timeout (5s) must be more than --host-timeout (5s)");
 }
 
 /* Jobs that are kept, to be gone on with. */
@@ -450,6 +479,23 @@ TEST(channel_memory_on_hosts)
     limited = true;
     has_channel("run --host a:2,b:2 -n 4 p", false);
     limited = false;
+}
+
+/* Spare hosts have relays for copies, and ranks may share slots. */
+TEST(copies_on_hosts)
+{
+    good("run --host a:2,b:2,c:2 --spares 1 --log-copies 1 -n 4 p");
+    ranks_on("0011");
+    CU_ASSERT_EQUAL(layout.relays, 3);
+    CU_ASSERT_EQUAL(layout.relay_host[2], 2);
+    CU_ASSERT_EQUAL(memcmp(layout.homes, (uint8_t[]){0, 0, 1, 1}, 4), 0);
+    CU_ASSERT_TRUE(layout.placement.slot_ranks_max[0] > 2);
+    run_options_free(&o);
+    good("run --host a:2,b:2,c:2 --spares 1 -n 4 p");
+    ranks_on("0011");
+    CU_ASSERT_EQUAL(layout.relays, 2);
+    CU_ASSERT_EQUAL(layout.placement.slot_ranks_max[0], 1);
+    run_options_free(&o);
 }
 
 TEST(hosts_and_their_ranks)
