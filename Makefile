@@ -54,7 +54,7 @@ RELAY = $(wildcard relay/*.c relay/engine/*.c relay/inspect/*.c) $(RELAY_CORE)
 CKPTSRV = $(wildcard ckptsrv/*.c)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 TUNNELS = $(wildcard tunnels/*.c)
-RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c rdevice/collectives/*.c) $(addprefix common/,channel.c copy.c cred.c err.c frame.c hello.c kept.c match.c pack.c readings.c ring.c secret.c setup.c transport.c wire.c)
+RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c rdevice/collectives/*.c) $(addprefix common/,channel.c copy.c cred.c decided.c err.c frame.c hello.c kept.c match.c pack.c readings.c ring.c secret.c setup.c transport.c wire.c)
 # What each message passes
 MESSAGES = $(addprefix common/,channel.c copy.c match.c ring.c wire.c) $(addprefix rdevice/,arena.c channel.c contents.c cursor.c device.c \
 	exchange.c inbox.c mailbox.c operation.c probes.c request.c session.c trace.c ucp.c ucp_data.c wait.c wait_policy.c)
@@ -157,8 +157,8 @@ $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) \
 # is a library, which is loaded once for each simulated process
 SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c heap.c held.c ipc.c libc_host.c libc_input.c libc_names.c libc_waits.c lock.c store.c ucp_unreachable.c ucs.c)
 SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(wildcard rdevice/*.c)) \
-	$(addprefix common/,channel.c cred.c err.c frame.c hello.c kept.c match.c readings.c ring.c setup.c wire.c) tests/sim/device_inside.c)
-SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/channel.o common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \
+	$(addprefix common/,channel.c cred.c decided.c err.c frame.c hello.c kept.c match.c readings.c ring.c setup.c wire.c) tests/sim/device_inside.c)
+SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/channel.o common/decided.o common/dial.o common/follow.o common/hello.o common/kept.o common/ring.o common/wire.o \
 	dispatcher/servers/party.o dispatcher/servers/relays.o) \
 	$(patsubst %.c,$(BUILD)/sim-code/%.o,$(RELAY_CORE))
 $(BUILD)/sim-code/%.o: %.c

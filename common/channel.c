@@ -6,7 +6,6 @@
 
 #define HEAD sizeof(struct cw_piece)
 #define SMALL_TOTAL_MAX (64u << 20) /* of blocks, one for each stream; else blocks are smaller */
-#define DECISION_STEP 8u            /* a decision begins at a multiple of it */
 #define PIECES_MIN 4u               /* that have room in a block */
 
 /* Where a block of a stream begins, and what was put before it. */
@@ -143,19 +142,40 @@ void cw_channel_set_spent(const struct cw_channel *channel)
     atomic_store_explicit(&blocks_of(channel)->spent, 1, memory_order_relaxed);
 }
 
+uint64_t cw_channel_place_of_block(const struct cw_channel *channel, uint32_t number)
+{
+    return heads_bytes(channel->ranks) + (uint64_t)number * channel->block_bytes;
+}
+
 static uint8_t *block_at(const struct cw_channel *channel, uint32_t number)
 {
-    return channel->memory + heads_bytes(channel->ranks) + (size_t)number * channel->block_bytes;
+    return channel->memory + cw_channel_place_of_block(channel, number);
+}
+
+static uint64_t place_of_head(const struct cw_channel *channel, size_t index)
+{
+    return sizeof(struct blocks_head) + (uint64_t)channel->ranks * CW_CHANNEL_LINE +
+           index * sizeof(struct cw_stream_head);
+}
+
+static size_t index_of_decisions(const struct cw_channel *channel, uint32_t rank)
+{
+    return (size_t)channel->ranks * channel->ranks + rank;
+}
+
+uint64_t cw_channel_place_of_decisions(const struct cw_channel *channel, uint32_t rank)
+{
+    return place_of_head(channel, index_of_decisions(channel, rank)) +
+           offsetof(struct cw_stream_head, first);
 }
 
 static struct cw_stream stream_of(const struct cw_channel *channel, size_t index, bool keeps)
 {
-    struct cw_stream_head *heads =
-        (struct cw_stream_head *)(channel->memory + sizeof(struct blocks_head) +
-                                  (size_t)channel->ranks * CW_CHANNEL_LINE);
-
     return (struct cw_stream){
-        .channel = channel, .head = &heads[index], .step = CW_CHANNEL_LINE, .keeps = keeps};
+        .channel = channel,
+        .head = (struct cw_stream_head *)(channel->memory + place_of_head(channel, index)),
+        .step = CW_CHANNEL_LINE,
+        .keeps = keeps};
 }
 
 struct cw_stream cw_channel_stream(const struct cw_channel *channel, uint32_t from, uint32_t to,
@@ -166,10 +186,9 @@ struct cw_stream cw_channel_stream(const struct cw_channel *channel, uint32_t fr
 
 struct cw_stream cw_channel_decisions(const struct cw_channel *channel, uint32_t rank)
 {
-    struct cw_stream stream =
-        stream_of(channel, (size_t)channel->ranks * channel->ranks + rank, true);
+    struct cw_stream stream = stream_of(channel, index_of_decisions(channel, rank), true);
 
-    stream.step = DECISION_STEP;
+    stream.step = CW_CHANNEL_DECISION_STEP;
     return stream;
 }
 
@@ -252,6 +271,17 @@ static void block_give(const struct cw_channel *channel, uint32_t number)
 static struct rank_head *rank_of(const struct cw_channel *channel, uint32_t rank)
 {
     return (struct rank_head *)(channel->memory + sizeof(struct blocks_head)) + rank;
+}
+
+uint64_t cw_channel_place_of_came(uint32_t rank)
+{
+    return sizeof(struct blocks_head) + (uint64_t)rank * CW_CHANNEL_LINE +
+           offsetof(struct rank_head, came);
+}
+
+uint64_t cw_channel_place_of_spent(void)
+{
+    return offsetof(struct blocks_head, spent);
 }
 
 bool cw_channel_come(const struct cw_channel *channel, uint32_t rank)

@@ -27,6 +27,7 @@
 #define CW_CHANNEL_BLOCK_MIN (32u << 10)  /* ... and many */
 #define CW_CHANNEL_NOTE_MAX (16u << 10)   /* bytes of inputs that are noted at once */
 #define CW_CHANNEL_AHEAD 4u               /* blocks of a stream that is not kept */
+#define CW_CHANNEL_DECISION_STEP 8u       /* a decision begins at a multiple of it */
 
 enum cw_piece_type {
     CW_PIECE_TAG,  /* a message begins: enum cw_send_kind ... */
@@ -114,6 +115,16 @@ struct cw_stream cw_channel_stream(const struct cw_channel *channel, uint32_t fr
                                    bool keeps);
 /* Of what a rank decides. */
 struct cw_stream cw_channel_decisions(const struct cw_channel *channel, uint32_t rank);
+
+/* --- where things are, in bytes from the start, for one who reads the memory without mapping it */
+uint64_t cw_channel_place_of_block(const struct cw_channel *channel, uint32_t number);
+/* The u64 with the first block of what a rank decides: 1 + its number, and above 32 bits how many
+ * were before it. */
+uint64_t cw_channel_place_of_decisions(const struct cw_channel *channel, uint32_t rank);
+/* The u32 of a rank that says that a process of it was here; and that for all that nothing is kept
+ * any more. */
+uint64_t cw_channel_place_of_came(uint32_t rank);
+uint64_t cw_channel_place_of_spent(void);
 
 /* A process of the rank is here. Returns whether one was before: else the memory is new, or another
  * one than its predecessors had. */

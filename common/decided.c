@@ -26,7 +26,7 @@ static uint64_t get_number(struct cw_reader *from, uint64_t most)
     return v;
 }
 
-size_t cw_decision_put(uint8_t *to, const struct cw_piece *piece, const uint8_t *payload)
+size_t cw_decision_put_head(uint8_t to[CW_DECISION_HEAD_MAX], const struct cw_piece *piece)
 {
     uint8_t *at = to;
 
@@ -37,9 +37,16 @@ size_t cw_decision_put(uint8_t *to, const struct cw_piece *piece, const uint8_t 
     at = put_number(at, piece->more);
     at = put_number(at, piece->size);
     assert((size_t)(at - to) <= CW_DECISION_HEAD_MAX);
+    return (size_t)(at - to);
+}
+
+size_t cw_decision_put(uint8_t *to, const struct cw_piece *piece, const uint8_t *payload)
+{
+    size_t head = cw_decision_put_head(to, piece);
+
     if (piece->size)
-        memcpy(at, payload, piece->size);
-    return (size_t)(at - to) + piece->size;
+        memcpy(to + head, payload, piece->size);
+    return head + piece->size;
 }
 
 bool cw_decision_get(struct cw_reader *from, struct cw_piece *piece, const uint8_t **payload)

@@ -16,6 +16,8 @@
 /* A decision as bytes: writes it to `to`, which has room for CW_DECISION_HEAD_MAX bytes and
  * `piece->size`, its payload. Returns how many bytes. */
 size_t cw_decision_put(uint8_t *to, const struct cw_piece *piece, const uint8_t *payload);
+/* The same without its payload, which is to follow. */
+size_t cw_decision_put_head(uint8_t to[CW_DECISION_HEAD_MAX], const struct cw_piece *piece);
 /* Reads the next one; its stamp is 0. `*payload`: piece->size bytes there, not aligned. False: the
  * bytes are none, and the reader is bad. */
 bool cw_decision_get(struct cw_reader *from, struct cw_piece *piece, const uint8_t **payload);

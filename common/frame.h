@@ -27,6 +27,7 @@
 #define CW_LINK_ADDRESS_MAX 999u    /* bytes of an address in LINK */
 #define CW_TEXT_MAX 400             /* bytes of text in REFUSED and NOTICE */
 #define CW_READINGS_MAX (16u << 10) /* bytes of one READINGS frame */
+#define CW_DECIDED_MAX (32u << 10)  /* bytes of one DECIDED frame: more than one decision has */
 #ifndef CW_KEPT_MAX
 #define CW_ACK_BYTES (256u << 10) /* received over a socket before an ACK is owed */
 #define CW_KEPT_MAX (1u << 20)    /* bytes that an opener sends over a socket without an ACK */
@@ -74,6 +75,7 @@
     X(ARRIVAL, 41, CW_ARRIVAL_SIZE, CW_FRAME_DATA_MAX)                                             \
     X(MATCHED, 42, CW_FORWARD_REF_SIZE, 0)                                                         \
     X(ROOM, 43, CW_ROOM_SIZE, 0)                                                                   \
+    X(DECIDED, 44, 0, CW_DECIDED_MAX)                                                              \
     /* relay to dispatcher, unasked */                                                             \
     X(GROWN, 39, CW_GROWN_SIZE, 0)                                                                 \
     /* relay to dispatcher, and its one request */                                                 \
@@ -248,6 +250,7 @@ enum cw_welcome_flag {
     CW_WELCOME_REPLAY = 2, /* there is a past to repeat; REPLAYED ends it */
     CW_WELCOME_RESUMED = 4,
     CW_WELCOME_RETURNED = 8, /* the relay was killed and is back; its stream begins anew */
+    CW_WELCOME_DECIDED = 16, /* the channel memory was lost: DECIDED says what was decided there */
 };
 
 struct cw_send {

@@ -1,5 +1,6 @@
 #include "rdevice/channel.h"
 #include "common/clock.h"
+#include "common/decided.h"
 #include "rdevice/arena.h"
 #include "rdevice/fatal.h"
 #include "rdevice/image/system.h"
@@ -17,6 +18,7 @@
 #define TELLS_MAX (4u << 20) /* bytes by which the log grows before the relay is told ... */
 #define TELLS_SHARE 64u      /* ... or a rank's part of this part of the memory */
 #define NOTED_SEND 16u       /* bytes of payload of what it sends: clock and contents */
+#define AWAIT_NS 1000000ull  /* for a piece that is put again: between two looks */
 #define PROVIDE_TRIES 100u   /* for what follows, where signals come */
 #ifndef PROVIDE_BYTES
 #define PROVIDE_BYTES (64ull << 20) /* of the disk at a time */
@@ -137,13 +139,19 @@ static void find_places(struct channel *c, const struct cw_setup *setup)
     c->rank = c->places[setup->process.rank];
 }
 
+static void ring_at_bell(const struct channel *c)
+{
+    cw_channel_set_bell(&c->memory, c->rank, c->bell.fd < 0 ? 0 : c->incarnation);
+}
+
 /* Before others can find that it sleeps. */
 static void open_bell(struct channel *c, const struct cw_setup *setup, int number)
 {
     c->bell.fd = -1;
+    c->incarnation = setup->process.incarnation;
     if (c->far)
         bell_open(&c->bell, setup->job, setup->process.rank, setup->process.incarnation, number);
-    cw_channel_set_bell(&c->memory, c->rank, c->bell.fd < 0 ? 0 : setup->process.incarnation);
+    ring_at_bell(c);
 }
 
 void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox *inbox,
@@ -163,7 +171,7 @@ void channel_open(struct channel *c, const struct cw_setup *setup, struct inbox 
     find_places(c, setup);
     open_bell(c, setup, -1);
     c->came_before = cw_channel_come(&c->memory, c->rank);
-    c->waits_for = CHANNEL_NOBODY;
+    c->waits_for = c->awaits = CHANNEL_NOBODY;
     c->keeps = c->others_keep = cw_channel_keeps(&c->memory) && !cw_channel_is_spent(&c->memory);
     c->decisions = cw_channel_decisions(&c->memory, c->rank);
     c->found = arena_alloc(ranks * sizeof(*c->found));
@@ -191,14 +199,22 @@ void channel_open_again(struct channel *c, const struct cw_setup *setup)
         c->keeps = c->others_keep = false;
     c->came_before = cw_channel_come(&c->memory, c->rank);
     c->repeated = 0;
-    c->waits_for = CHANNEL_NOBODY;
+    c->waits_for = c->awaits = CHANNEL_NOBODY;
+    c->lost = false;
     open_streams(c);
     arrivals_on_restore(&c->arrivals);
 }
 
 void channel_welcome(struct channel *c, const struct cw_welcome *welcome)
 {
-    if (!c->came_before && welcome->flags & CW_WELCOME_REPLAY)
+    c->lost = welcome->flags & CW_WELCOME_DECIDED;
+    if (c->lost) {
+        c->decides = cw_channel_decisions(&c->memory, c->rank);
+        cw_stream_find_end(&c->decides);
+        c->decides_skip = c->decides.sum.messages;
+        cw_channel_set_bell(&c->memory, c->rank,
+                            0); /* who waits for a piece does so at its futex */
+    } else if (!c->came_before && welcome->flags & CW_WELCOME_REPLAY)
         fatal_exit(CW_REPORT_FATAL,
                    "this rank cannot be started again: the channel memory of its host was lost, "
                    "and with it the "
@@ -286,6 +302,8 @@ static bool is_readable(const struct channel *c)
 {
     uint32_t other = 0;
 
+    if (c->awaits != CHANNEL_NOBODY)
+        return cw_stream_readable(&c->in[c->awaits]);
     while (other < c->memory.ranks && (c->holds[other] || !cw_stream_readable(&c->in[other])))
         other++;
     return other < c->memory.ranks;
@@ -405,10 +423,32 @@ const uint8_t *channel_noted_inputs(const struct channel *c)
     return cw_stream_payload(&c->decisions);
 }
 
+/* Others of the host may still repeat. */
 void channel_live(struct channel *c)
 {
     cw_stream_find_end(&c->decisions);
     check_decisions(c, true);
+    if (c->lost)
+        ring_at_bell(c);
+    c->lost = false;
+}
+
+const char *channel_decided(struct channel *c, const uint8_t *bytes, size_t size)
+{
+    struct cw_reader r = cw_reader(bytes, size);
+    const uint8_t *payload;
+    struct cw_piece piece;
+
+    while (r.left > 0 && cw_decision_get(&r, &piece, &payload)) {
+        if (c->decides_skip > 0) {
+            c->decides_skip--; /* an incarnation after those has written it here */
+            continue;
+        }
+        if (!fits_in(c, &c->decides, piece.size))
+            return "there is no room for it in channel memory (--log-memory, --log-disk)";
+        cw_stream_put(&c->decides, &piece, &(struct iovec){(void *)payload, piece.size}, 0);
+    }
+    return r.bad ? "it cannot be read" : NULL;
 }
 
 uint32_t channel_count_sent(struct channel *c, uint32_t rank, uint64_t total)
@@ -657,18 +697,32 @@ bool channel_next_news(struct channel *c, struct mailbox_news *news)
     return true;
 }
 
-void channel_repeat_took(struct channel *c, const struct cw_piece *piece)
+bool channel_repeat_took(struct channel *c, struct cw_piece *piece)
 {
-    uint32_t most = piece->more < UINT32_MAX ? (uint32_t)piece->more : UINT32_MAX;
+    uint64_t taken = piece->more;
     uint64_t decided;
 
     if (piece->req == c->memory.ranks)
         take_arrivals(c, piece->more, piece->tag);
-    else if (piece->req > c->memory.ranks ||
-             read_pieces(c, piece->req, most, true, &decided) != piece->more)
+    else if (piece->req < c->memory.ranks)
+        taken = read_pieces(c, piece->req,
+                            piece->more < UINT32_MAX ? (uint32_t)piece->more : UINT32_MAX, true,
+                            &decided);
+    if (piece->req > c->memory.ranks || (taken < piece->more && !c->lost))
         fatal_exit(CW_REPORT_FATAL, "the log in channel memory lacks what this rank had taken from "
                                     "another one of its host");
-    c->repeated += piece->more;
+    c->repeated += taken;
+    piece->more -= taken;
+    if (piece->more > 0)
+        return false;
     if (c->mailbox.news_count > 0)
         tell_news(c);
+    return true;
+}
+
+void channel_await(struct channel *c, const struct cw_piece *piece)
+{
+    c->awaits = piece->req;
+    channel_sleep(c, AWAIT_NS);
+    c->awaits = CHANNEL_NOBODY;
 }

@@ -30,10 +30,15 @@ struct channel {
     uint64_t arrivals_polls;  /* the poll at which any of that was taken last */
     uint64_t told;    /* acts that the relay was told: what goes through it, of all incarnations */
     bool came_before; /* a process of this rank has mapped this memory before */
-    bool *holds;      /* by sender: its next message is not taken, see mailbox_takes */
-    uint32_t held;    /* a sender of those, if there are any */
-    uint32_t held_looks;         /* at which all other ranks slept, while messages were held back */
-    uint64_t next_look_ns;       /* while they are */
+    bool lost;        /* another memory was lost, and this rank has not repeated yet what it did
+                         there, with others who do so at the same time */
+    struct cw_stream decides; /* where that is written: behind what is here already ... */
+    uint64_t decides_skip;    /* ... which are so many */
+    uint32_t awaits;       /* the rank of which a piece is to be taken again; or CHANNEL_NOBODY */
+    bool *holds;           /* by sender: its next message is not taken, see mailbox_takes */
+    uint32_t held;         /* a sender of those, if there are any */
+    uint32_t held_looks;   /* at which all other ranks slept, while messages were held back */
+    uint64_t next_look_ns; /* while they are */
     _Atomic uint32_t *sleeps;    /* in the memory: whether this rank does */
     uint32_t waits_for;          /* the rank in whose stream there is no room; or CHANNEL_NOBODY */
     struct cw_stream *in;        /* by sender */
@@ -53,6 +58,7 @@ struct channel {
     int file_fd;        /* of what lies behind the memory; -1: nothing does */
     uint64_t file_size; /* of that */
     struct bell bell;   /* where there are ranks elsewhere */
+    uint32_t incarnation;
     struct mailbox mailbox;
 };
 
@@ -95,8 +101,11 @@ void channel_note_send(struct channel *c, const struct cw_send *send);
 bool channel_next(struct channel *c, struct cw_piece *piece);
 /* Of what was taken then, through the relay, not all is here yet. */
 bool channel_lacks(const struct channel *c, const struct cw_piece *piece);
-/* Takes from a stream, or what came through the relay, what was taken then. */
-void channel_repeat_took(struct channel *c, const struct cw_piece *piece);
+/* Takes from a stream, or what came through the relay, what was taken then. False: some of it is
+ * still to be put by a rank that repeats, too: piece->more is how many; then channel_await(), and
+ * once more. */
+bool channel_repeat_took(struct channel *c, struct cw_piece *piece);
+void channel_await(struct channel *c, const struct cw_piece *piece);
 /* It is repeated: what follows it is next. */
 void channel_repeated(struct channel *c, const struct cw_piece *piece);
 /* What was sent, as it was noted. */
@@ -112,8 +121,11 @@ uint32_t channel_count_sent(struct channel *c, uint32_t rank, uint64_t total);
 uint64_t channel_begin(struct channel *c, uint32_t to, uint64_t total);
 
 /* Ends the process where WELCOME speaks of earlier incarnations, and the memory is another one than
- * theirs. */
+ * theirs, unless the relay says what they decided: then channel_decided() with that follows. */
 void channel_welcome(struct channel *c, const struct cw_welcome *welcome);
+/* What earlier incarnations decided elsewhere, in order, in this memory from now on. Returns NULL,
+ * or what is wrong (a constant string). */
+const char *channel_decided(struct channel *c, const uint8_t *bytes, size_t size);
 /* One more that the relay is told of what has come of messages; false: none. What it follows from
  * is noted. */
 bool channel_next_news(struct channel *c, struct mailbox_news *news);

@@ -180,6 +180,13 @@ bool cursor_send(struct exchange *x, const struct cw_send *send)
 /* --- polls ---------------------------------------------------------------------------------------
  */
 
+/* What others see of this rank they may wait for. */
+static void await_piece(struct exchange *x, const struct cw_piece *piece)
+{
+    exchange_flush(x);
+    channel_await(&x->channel, piece);
+}
+
 /* What was taken at this poll is taken again. */
 static void take_again(struct exchange *x)
 {
@@ -188,8 +195,8 @@ static void take_again(struct exchange *x)
     check_inputs(x);
     while (x->channel.on && channel_lacks(&x->channel, &taken.noted))
         exchange_take_frame(x);
-    if (x->channel.on)
-        channel_repeat_took(&x->channel, &taken.noted);
+    while (x->channel.on && !channel_repeat_took(&x->channel, &taken.noted))
+        await_piece(x, &taken.noted);
     exchange_tell_news(x);
     pass(x);
     while (!x->channel.on && x->inbox.event < taken.event)

@@ -33,6 +33,9 @@ static void begin_channel(struct exchange *x, const struct cw_welcome *welcome)
     x->waiter.channel = &x->channel;
     c->acts_made = 0; /* of its acts alone that the relay was told the relay knows */
     channel_welcome(&x->channel, welcome);
+    x->decided = !(welcome->flags & CW_WELCOME_DECIDED);
+    while (!x->decided)
+        exchange_take_frame(x);
     if (c->logged && !x->channel.keeps && c->incarnation > 1)
         fatal_exit(CW_REPORT_FATAL, "this rank cannot be started again: there was no room for its "
                                     "log in channel memory (--log-memory, --log-disk)");
@@ -178,6 +181,19 @@ static void on_readings(struct exchange *x, const struct session_frame *frame)
     cursor_repeat_inputs(&x->cursor, frame->body + READINGS_HEAD, frame->length - READINGS_HEAD);
 }
 
+/* The last one is empty. */
+static void on_decided(struct exchange *x, const struct session_frame *frame)
+{
+    const char *wrong;
+
+    if (x->decided)
+        broken(x, "DECIDED that nobody waits for");
+    wrong = channel_decided(&x->channel, frame->body, frame->length);
+    if (wrong)
+        fatal_exit(CW_REPORT_FATAL, "what this rank decided before its host was lost: %s", wrong);
+    x->decided = frame->length == 0;
+}
+
 static void on_trimmed(struct exchange *x, const struct session_frame *frame)
 {
     struct cw_trim trimmed;
@@ -226,6 +242,9 @@ static void dispatch(struct exchange *x, const struct session_frame *frame)
     case CW_FRAME_CHECKPOINT:
         if (!cw_checkpoint_get(frame->body, &x->asked))
             broken(x, "CHECKPOINT that cannot be read");
+        break;
+    case CW_FRAME_DECIDED:
+        on_decided(x, frame);
         break;
     case CW_FRAME_TRIMMED:
         on_trimmed(x, frame);

@@ -31,6 +31,7 @@ struct exchange {
     uint64_t next_count_ns;     /* when the relay hears again what was counted */
     uint64_t skip;              /* bytes of the message at hand that the relay has already */
     bool farewell;              /* has come */
+    bool decided;               /* all is here that was decided in a memory that was lost */
     struct cw_checkpoint asked; /* for an image; its number is 0: for none */
 };
 

@@ -196,12 +196,12 @@ static void put_pieces(struct exchange *x, const struct iovec *from, size_t size
 }
 
 /* One that was made before has been put, all of it or as much as there was room for, if all that is
- * repeated ends here. */
+ * repeated ends here; unless the memory was lost: then it is put again. */
 static void begin_pieces(struct exchange *x, const struct cw_send *send)
 {
     uint64_t had = channel_begin(&x->channel, x->to, send->total);
 
-    if (x->cursor.active && had != send->total)
+    if (x->cursor.active && had != send->total && !x->channel.lost)
         exchange_diverged(x, "the log lacks what it had sent to rank %u", send->dst);
     x->skip = had == UINT64_MAX ? 0 : had;
     x->piece =

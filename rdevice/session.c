@@ -431,7 +431,7 @@ bool session_fill(struct session *s)
 /* Types whose variable part is wanted with the fixed one; the type bounds it. */
 static bool wants_whole(uint8_t type)
 {
-    return type == CW_FRAME_REFUSED || type == CW_FRAME_READINGS;
+    return type == CW_FRAME_REFUSED || type == CW_FRAME_READINGS || type == CW_FRAME_DECIDED;
 }
 
 int session_take_frame(struct session *s, struct session_frame *frame, struct cw_err *err)

@@ -2,6 +2,7 @@
  * concerned of connections that ended and logs that were given up. */
 #include "relay/core/core.h"
 #include "relay/core/cut.h"
+#include "relay/core/decisions.h"
 #include "relay/core/link.h"
 #include "relay/core/recv.h"
 #include "relay/core/remake.h"
@@ -21,6 +22,7 @@ struct relay_core {
     struct conn_set conns;
     struct mailbox_shared shared;
     struct job_set jobs;
+    struct decisions decisions;
     struct ledger ledger;  /* where something outlives the process */
     struct remake *remake; /* NULL: nothing was left, or all is taken up */
     bool suspends;         /* there may be sessions that are suspended */
@@ -105,7 +107,9 @@ struct relay_core *relay_core_new(const struct relay_core_config *config)
     core->jobs = (struct job_set){.memory = &core->memory,
                                   .conns = &core->conns,
                                   .shared = &core->shared,
+                                  .decisions = &core->decisions,
                                   .key = config->key};
+    decisions_init(&core->decisions, &config->channel);
     core->memory.relieve = share_relieve;
     core->memory.ctx = &core->jobs;
     if (config->ledger && !open_ledger(core, config)) {
@@ -344,11 +348,22 @@ static void free_output(struct relay_core *core)
         conn_free_output(conn);
 }
 
+/* What is told to others once the commit has ended that is to begin now may have come of what ranks
+ * decided, until then, where we do not hear of it. */
+static void before_commit(struct relay_core *core)
+{
+    if (core->remake || !commit_begins(&core->shared.store.commit))
+        return;
+    decisions_take_all(&core->jobs);
+    finish(core);
+}
+
 bool relay_core_next_io(struct relay_core *core, struct relay_log_io *io)
 {
     struct commit *commit = &core->shared.store.commit;
     bool wanted;
 
+    before_commit(core);
     copies_pay_all(&core->shared.copies);
     assert(core->remake || !core->ledger.changed); /* a commit is of whole steps */
     if (!core->remake && commit_next(commit, io)) {

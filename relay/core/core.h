@@ -24,6 +24,7 @@ struct relay_core_config {
     struct ledger_memory
         *ledger; /* what outlives the process, with the region; NULL: nothing does */
     struct relay_journal journal; /* of that, where it is to survive the loss of power, too */
+    struct relay_channel channel; /* of which what ranks decide is part of that */
 };
 
 /* What came of the jobs of the relay whose place this one takes. */

@@ -148,6 +148,25 @@ static void emit_determinant(struct feed *feed, const struct log_determinant *d)
     }
 }
 
+/* What predecessors decided, as much as fits a frame; one that is empty says that this is all. */
+static enum chain_found emit_decisions(struct feed *feed, const struct relay_log *log)
+{
+    uint8_t bytes[CW_DECIDED_MAX];
+    struct log_decided_reading next = feed->decided;
+    struct log_decision decision;
+    size_t used = 0;
+
+    while (log_next_decided(&log->decided, &next, &decision) &&
+           used + decision.size <= sizeof(bytes)) {
+        memcpy(bytes + used, decision.bytes, decision.size);
+        used += decision.size;
+        feed->decided = next;
+    }
+    feed->decides = used > 0;
+    conn_frame(feed->conn, CW_FRAME_DECIDED, bytes, used);
+    return CHAIN_HERE;
+}
+
 struct emission {
     struct feed *feed;
     struct cw_message header;
@@ -207,6 +226,8 @@ static enum chain_found pump_step(struct feed *feed, const struct relay_log *log
 {
     enum chain_found found;
 
+    if (feed->decides)
+        return emit_decisions(feed, log);
     if (feed->emitting) {
         found = emit_piece(feed, log);
         feed->emitting = found != CHAIN_HERE || feed->reading.left > 0;

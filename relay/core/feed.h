@@ -7,11 +7,13 @@
 #include "relay/core/message.h"
 
 struct feed {
-    struct relay_conn *conn;  /* NULL while no process plays the rank */
-    bool unmatched;           /* its rank is its own mailbox: it gets no determinants */
-    bool direct;              /* what happens goes to the connection at once; else feed_pump */
-    bool repeated;            /* all determinants are out, LIVE is awaited */
-    bool hint_armed;          /* it is told when a message comes that nobody asked for */
+    struct relay_conn *conn; /* NULL while no process plays the rank */
+    bool unmatched;          /* its rank is its own mailbox: it gets no determinants */
+    bool direct;             /* what happens goes to the connection at once; else feed_pump */
+    bool decides;            /* it is to be handed what its predecessors decided, first ... */
+    struct log_decided_reading decided; /* ... from here on */
+    bool repeated;                      /* all determinants are out, LIVE is awaited */
+    bool hint_armed;                    /* it is told when a message comes that nobody asked for */
     bool away;                /* it had a relay that was killed, and has not come to us yet */
     uint64_t skip;            /* the events until this one it was handed by that relay, or has taken
                                  before its image */

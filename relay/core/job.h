@@ -25,8 +25,21 @@ struct job_link {
     bool linked;             /* it is there, or was: it is not opened again */
 };
 
+/* The ranks that share a channel memory, by their places there: those at home here. */
+struct job_group {
+    uint32_t count; /* 0: not known yet; above CW_CHANNEL_RANKS_MAX: there is no such memory */
+    uint16_t rank[CW_CHANNEL_RANKS_MAX];
+};
+
+/* See decisions.h. */
+struct decisions {
+    struct relay_channel source;
+    struct cw_followed memory; /* of the job at hand */
+};
+
 /* All jobs of a core, and what they share. */
 struct job_set {
+    struct decisions *decisions;
     struct relay_memory *memory;
     struct conn_set *conns;
     struct mailbox_shared *shared;
@@ -54,6 +67,7 @@ struct relay_job {
     bool images;                /* ... from images, to whose points their logs are trimmed */
     uint64_t resume_ns;         /* how long its sessions may be suspended; 0: they are not */
     struct relay_rank **ranked; /* by number; NULL until first used */
+    struct job_group group;
 
     /* of several relays */
     uint32_t relays;

@@ -239,6 +239,7 @@ void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn,
                     const struct log_point *from)
 {
     feed_attach(&mailbox->feed, conn, !mailbox->log.kept);
+    mailbox->feed.decides = mailbox->lost;
     if (from)
         feed_begin(&mailbox->feed, &from->from, from->at.event);
     take_early(mailbox);

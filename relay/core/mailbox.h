@@ -3,6 +3,7 @@
 #ifndef RELAY_MAILBOX_H
 #define RELAY_MAILBOX_H
 
+#include "common/follow.h"
 #include "relay/core/bounds.h"
 #include "relay/core/feed.h"
 #include "relay/log/point.h"
@@ -66,6 +67,9 @@ struct relay_mailbox {
                              them, and logs what it takes and does in channel memory ... */
     struct cw_rank_stats counted; /* ... as it said last ... */
     uint64_t elsewhere_events;    /* ... and it has repeated so many events */
+    struct cw_follow follow;      /* how far what it decides there was read */
+    bool lost; /* its channel memory was lost with its host: what it decided is handed to the next
+                  process that plays it, until one is live */
     uint64_t room;   /* what it has room for, of all that it is handed, by cw_room_taken() ... */
     uint64_t handed; /* ... and what it was handed */
 

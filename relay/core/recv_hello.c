@@ -26,7 +26,8 @@ static struct cw_welcome welcome_of(const struct relay_rank *rank)
         .missing = rank->transfer.left,
         .clock = mailbox->act_clock,
         .flags = (mailbox->log.kept ? CW_WELCOME_LOG : 0) |
-                 (mailbox_has_past(mailbox) ? CW_WELCOME_REPLAY : 0),
+                 (mailbox_has_past(mailbox) ? CW_WELCOME_REPLAY : 0) |
+                 (mailbox->lost ? CW_WELCOME_DECIDED : 0),
     };
 }
 
@@ -186,6 +187,13 @@ static bool fence(struct relay_conn *conn, const struct cw_hello *hello,
         conn_refuse(conn, CW_REFUSED_LIMIT,
                     "rank %u cannot go on from event %llu: the relay knows of no image there",
                     hello->rank, (unsigned long long)hello->event);
+        return false;
+    }
+    if (!begins(hello) && mailbox->lost) {
+        conn_refuse(conn, CW_REFUSED_LIMIT,
+                    "rank %u cannot go on from an image: what its host's ranks had said to each "
+                    "other since was lost with their channel memory",
+                    hello->rank);
         return false;
     }
     if (begins(hello) && !log_is_whole(&mailbox->log)) {

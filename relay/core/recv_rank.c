@@ -142,6 +142,7 @@ void recv_live(struct relay_conn *conn, const uint8_t *body)
     }
     if (mailbox->elsewhere)
         mailbox->elsewhere_events = live.event;
+    mailbox->lost = false;
     log_points_forget(&mailbox->log, live.clock);
     ledger_change(&mailbox->entry);
     conn->state = CONN_RANK;

@@ -1,4 +1,5 @@
 #include "relay/core/remake.h"
+#include "relay/core/decisions.h"
 #include "relay/core/link.h"
 #include "relay/core/remake_mailbox.h"
 #include "relay/core/route.h"
@@ -168,12 +169,14 @@ static void return_rank(struct remake *r, uint32_t cell, const struct saved_rank
     mailbox->act_clock = saved->act_clock;
     mailbox->room = saved->room;
     mailbox->handed = saved->handed;
+    mailbox->follow = saved->follow;
+    mailbox->lost = saved->lost;
     mailbox->feed.away = true;
     job->settled = true;
     if (!saved->kept)
         drop(r, job, returned, saved->rank, "its log had been given up");
     else if (log_return(&mailbox->log, &mailbox->entry, saved->records, saved->payload,
-                        saved->payload_solid) < 0)
+                        saved->payload_solid, &saved->decided) < 0)
         lose(r, job, returned, saved->rank, "its log is not whole, or there is no memory for it");
 }
 
@@ -400,6 +403,17 @@ static void lose_headless(struct remake *r, struct relay_returned *returned)
     }
 }
 
+static void return_decisions(struct remake *r, struct relay_returned *returned)
+{
+    struct relay_job *next;
+
+    for (struct relay_job *job = LIST_FIRST(&r->set->all); job; job = next) {
+        next = LIST_NEXT(job, of_set);
+        if (decisions_return(job) < 0)
+            lose(r, job, returned, SAVED_NONE, "there is no memory for it (--memory-max)");
+    }
+}
+
 bool remake_step(struct remake *r, struct relay_returned *returned)
 {
     if (!r->begun) {
@@ -412,6 +426,7 @@ bool remake_step(struct remake *r, struct relay_returned *returned)
     return_conns(r, returned);
     return_transfers(r, returned);
     lose_headless(r, returned);
+    return_decisions(r, returned);
     drop_others(r);
     returned->jobs = r->set->count;
     return true;

@@ -2,6 +2,7 @@
 #ifndef RELAY_REQUESTS_H
 #define RELAY_REQUESTS_H
 
+#include "common/follow.h"
 #include "common/frame.h"
 #include "relay/memory/block.h"
 
@@ -34,6 +35,14 @@ struct relay_cut {
     struct relay_conn *to;     /* to where; NULL: not to the receiver any more */
     uint8_t *log;              /* where a log wants them too; NULL: nowhere */
     struct relay_block *block; /* of the log; its reference is the caller's */
+};
+
+/* The channel memory of the ranks of this host, read and not mapped. All zero: what they decide is
+ * not copied. */
+struct relay_channel {
+    uint64_t (*size)(void *ctx); /* bytes, with the file behind it; 0: it is not made yet */
+    cw_follow_read *read;
+    void *ctx;
 };
 
 /* Copies `size` bytes that have arrived, `skip` bytes from the first one. */

@@ -45,6 +45,9 @@ void saved_rank(const void *owner, void *body)
                                .payload_solid = mailbox->log.payload.solid,
                                .kept = mailbox->log.kept,
                                .points = log_points_left(&mailbox->log),
+                               .decided = log_decided_left(&mailbox->log),
+                               .follow = mailbox->follow,
+                               .lost = mailbox->lost,
                                .to = SAVED_NONE,
                                .link = link_number(mailbox->job, transfer),
                                .left = transfer->left};

@@ -29,6 +29,9 @@ struct saved_rank {
     uint32_t payload_solid; /* before this segment of it some may have been let go of */
     uint32_t kept;          /* 1: its log is */
     struct log_points_left points;
+    struct log_decided_left decided;
+    struct cw_follow follow;
+    uint32_t lost;
     /* the message that it is sending */
     uint32_t to;   /* the rank whose mailbox it goes to; SAVED_NONE: to none */
     uint32_t link; /* the relay that it is forwarded to; SAVED_NONE */

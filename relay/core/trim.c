@@ -1,5 +1,6 @@
 #include "relay/core/trim.h"
 #include "relay/core/bounds.h"
+#include "relay/core/decisions.h"
 #include "relay/core/snapshot.h"
 
 /* Where its log is in channel memory, the rank itself trims that. */
@@ -10,6 +11,7 @@ static void answer(struct relay_job *job, uint32_t rank, const struct cw_point *
 
     if (known && mailbox->elsewhere) {
         mailbox->counted.log_bytes = 0;
+        decisions_take(mailbox); /* what is let go of there is here */
         if (mailbox->feed.conn)
             conn_frame(mailbox->feed.conn, CW_FRAME_TRIMMED, &trimmed, sizeof(trimmed));
     }

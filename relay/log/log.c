@@ -9,12 +9,16 @@ void log_init(struct relay_log *log, struct relay_pool *pool, struct log_store *
     *log = (struct relay_log){.pool = pool, .copies = copies, .kept = kept};
     chain_init(&log->records, store, pool);
     chain_init(&log->payload, store, pool);
+    chain_init(&log->decided.chain, store, pool);
+    log->decided.chain.stays = true;
 }
 
 void log_free(struct relay_log *log)
 {
     chain_free(&log->records);
     chain_free(&log->payload);
+    chain_free(&log->decided.chain);
+    log->decided.count = log->decided.cut = 0;
     relay_pool_free(log->pool, log->points, sizeof(*log->points));
     log->points = NULL;
     relay_pool_unlog(log->pool, log->bytes);
@@ -26,15 +30,16 @@ void log_outlive(struct relay_log *log, struct ledger_entry *entry)
 {
     chain_keep(&log->records, entry, 0);
     chain_keep(&log->payload, entry, 1);
+    chain_keep(&log->decided.chain, entry, 2);
 }
 
 /* --- writing -------------------------------------------------------------------------------------
  */
 
-static void hold(struct relay_log *log, uint64_t size)
+void log_hold(struct relay_log *log, uint64_t bytes)
 {
-    log->bytes += size;
-    relay_pool_log(log->pool, size);
+    log->bytes += bytes;
+    relay_pool_log(log->pool, bytes);
 }
 
 int log_append(struct relay_log *log, const struct log_record *record, uint64_t *position)
@@ -46,7 +51,7 @@ int log_append(struct relay_log *log, const struct log_record *record, uint64_t 
     uint8_t *to = chain_append(&log->records, size + carries, position, &held);
 
     if (held)
-        hold(log, held);
+        log_hold(log, held);
     if (!to)
         return CW_ENOMEM;
     memcpy(to, head, size);
@@ -138,7 +143,7 @@ static int set_aside(struct relay_log *log, uint32_t size, struct message_slice 
     if (!slice->block)
         return CW_ENOMEM;
     slice->at = chain_offset(*position);
-    hold(log, slice->size);
+    log_hold(log, slice->size);
     return CW_OK;
 }
 
@@ -388,23 +393,43 @@ enum chain_found log_next_determinant(const struct relay_log *log, struct log_cu
  */
 
 int log_return(struct relay_log *log, struct ledger_entry *entry, struct chain_end records,
-               struct chain_end payload, uint32_t payload_solid)
+               struct chain_end payload, uint32_t payload_solid,
+               const struct log_decided_left *decided)
 {
     int failed = chain_return(&log->records, entry, 0, records);
 
     log->payload.solid = payload_solid;
     if (!failed)
         failed = chain_return(&log->payload, entry, 1, payload);
+    if (!failed)
+        failed = chain_return(&log->decided.chain, entry, 2, decided->end);
+    log->decided.count = decided->count;
+    log->decided.cut = decided->cut;
     log_weigh(log);
     return failed;
 }
 
+struct log_decided_left log_decided_left(const struct relay_log *log)
+{
+    return (struct log_decided_left){.end = chain_end(&log->decided.chain),
+                                     .count = log->decided.count,
+                                     .cut = log->decided.cut};
+}
+
+/* Of a chain of which none is missing. */
+static uint64_t weight_of(const struct chain *chain)
+{
+    uint64_t bytes = chain->room * sizeof(*chain->segments);
+
+    for (uint32_t i = 0; i < chain->count; i++)
+        bytes += sizeof(*chain->segments[i]) + chain->segments[i]->size;
+    return bytes;
+}
+
 static uint64_t weight(const struct relay_log *log)
 {
-    uint64_t bytes = log->records.room * sizeof(*log->records.segments);
+    uint64_t bytes = weight_of(&log->records) + weight_of(&log->decided.chain);
 
-    for (uint32_t i = 0; i < log->records.count; i++)
-        bytes += sizeof(*log->records.segments[i]) + log->records.segments[i]->size;
     for (uint32_t i = 0; i < log->payload.count; i++)
         bytes += log->payload.segments[i] ? log->payload.segments[i]->used : 0;
     return bytes;
@@ -414,7 +439,7 @@ void log_weigh(struct relay_log *log)
 {
     relay_pool_unlog(log->pool, log->bytes);
     log->bytes = 0;
-    hold(log, weight(log));
+    log_hold(log, weight(log));
 }
 
 bool log_count(struct relay_log *log, const struct log_record *record, uint64_t position)

@@ -11,6 +11,7 @@
 #include "common/frame.h"
 #include "relay/log/chain.h"
 #include "relay/log/copies.h"
+#include "relay/log/decided.h"
 #include "relay/log/record.h"
 
 #define LOG_INLINE_MAX                                                                             \
@@ -82,6 +83,7 @@ struct relay_log {
     struct owed_copies *copies; /* of large payloads to their place here */
     struct chain records;
     struct chain payload;
+    struct log_decided decided; /* where the rank's own log is in channel memory */
     uint64_t event_count;
     uint64_t taken; /* events with a determinant */
     uint64_t clock; /* of the last TAKEN or ANSWER */
@@ -102,18 +104,22 @@ struct relay_log {
 void log_init(struct relay_log *log, struct relay_pool *pool, struct log_store *store,
               struct owed_copies *copies, bool kept);
 void log_free(struct relay_log *log);
-/* It outlives the process from now on; of its two chains the entry saves the ends. */
+/* It outlives the process from now on; of its chains the entry saves the ends. */
 void log_outlive(struct relay_log *log, struct ledger_entry *entry);
 /* The same for one that was left: then log_look reads all that it holds,
  * and log_count counts it. Errors: as chain_return. */
 int log_return(struct relay_log *log, struct ledger_entry *entry, struct chain_end records,
-               struct chain_end payload, uint32_t payload_solid);
+               struct chain_end payload, uint32_t payload_solid,
+               const struct log_decided_left *decided);
 static inline bool log_is_event(const struct log_record *record)
 {
     return LOG_EVENTS >> record->type & 1;
 }
 /* Of two events: whether they say the same. */
 bool log_is_same_event(const struct log_record *a, const struct log_record *b);
+/* It holds so many more bytes of memory. */
+void log_hold(struct relay_log *log, uint64_t bytes);
+struct log_decided_left log_decided_left(const struct relay_log *log);
 /* Counts its bytes again. */
 void log_weigh(struct relay_log *log);
 enum chain_found log_look(const struct relay_log *log, uint64_t *position,
@@ -123,7 +129,8 @@ bool log_count(struct relay_log *log, const struct log_record *record, uint64_t 
 /* Bytes of it in memory. */
 static inline uint64_t log_memory(const struct relay_log *log)
 {
-    return chain_memory(&log->records) + chain_memory(&log->payload);
+    return chain_memory(&log->records) + chain_memory(&log->payload) +
+           chain_memory(&log->decided.chain);
 }
 
 /* All of these return 0 or CW_ENOMEM; then the log cannot be read on, and is to be given up. */

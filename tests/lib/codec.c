@@ -239,8 +239,9 @@ static void say_welcome(struct words *w, const uint8_t *body)
     say_some(w, "acts", v.acts);
     say_some(w, "missing", v.missing);
     say_some(w, "clock", v.clock);
-    say(w, "%s%s", v.flags & CW_WELCOME_LOG ? " LOG" : "",
-        v.flags & CW_WELCOME_REPLAY ? " REPLAY" : "");
+    say(w, "%s%s%s", v.flags & CW_WELCOME_LOG ? " LOG" : "",
+        v.flags & CW_WELCOME_REPLAY ? " REPLAY" : "",
+        v.flags & CW_WELCOME_DECIDED ? " DECIDED" : "");
     if (v.flags & CW_WELCOME_RESUMED)
         say_number(w, "RESUMED", v.received);
     if (v.flags & CW_WELCOME_RETURNED)
@@ -558,6 +559,9 @@ void codec_describe(char line[CODEC_LINE_MAX], const struct cw_header *header, c
         break;
     case CW_FRAME_ROOM:
         say_room(&w, body);
+        break;
+    case CW_FRAME_DECIDED:
+        say_number(&w, "of", header->length);
         break;
     case CW_FRAME_SENT:
     case CW_FRAME_CANCELED:

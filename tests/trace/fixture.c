@@ -69,8 +69,8 @@ void fixture_end(void)
             fixture_fini(started[i]);
 }
 
-static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, uint64_t log_disk,
-                 struct ledger_memory *left, uint64_t journal)
+static void configure(struct fixture *f, uint64_t memory_max, uint64_t log_memory,
+                      uint64_t log_disk, struct ledger_memory *left, uint64_t journal)
 {
     memset(f, 0, offsetof(struct fixture, story));
     f->story[0] = '\0';
@@ -88,9 +88,20 @@ static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, ui
                                            .journal.number = journal};
     if (left)
         f->config.region = (struct relay_region){.start = left_region(left), .size = LEFT_REGION};
+}
+
+static void begin(struct fixture *f)
+{
     f->core = relay_core_new(&f->config);
     CU_ASSERT_PTR_NOT_NULL_FATAL(f->core);
     note(f, true);
+}
+
+static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, uint64_t log_disk,
+                 struct ledger_memory *left, uint64_t journal)
+{
+    configure(f, memory_max, log_memory, log_disk, left, journal);
+    begin(f);
 }
 
 void fixture_init(struct fixture *f, uint64_t memory_max)
@@ -121,6 +132,14 @@ void fixture_init_journal(struct fixture *f)
 {
     init(f, FIXTURE_MEMORY, FIXTURE_MEMORY, 0, left_new(), 1);
     f->log = true;
+}
+
+void fixture_init_channel(struct fixture *f, const struct relay_channel *channel)
+{
+    configure(f, FIXTURE_MEMORY, FIXTURE_MEMORY, 0, left_new(), 1);
+    f->config.channel = *channel;
+    f->log = f->channel = true;
+    begin(f);
 }
 
 void fixture_start(struct fixture *f, uint32_t ranks)

@@ -95,6 +95,8 @@ void fixture_init_log_disk(struct fixture *f, uint64_t memory_max, uint64_t log_
 void fixture_init_left(struct fixture *f, uint64_t log_memory, uint64_t log_disk);
 /* The same; and it survives the loss of power: it has a journal on the fixture's disk. */
 void fixture_init_journal(struct fixture *f);
+/* The same; and its ranks are their own mailboxes, in a channel memory that the core reads. */
+void fixture_init_channel(struct fixture *f, const struct relay_channel *channel);
 /* A job of `ranks` ranks, all connected; the story starts afterwards. */
 void fixture_start(struct fixture *f, uint32_t ranks);
 /* The story begins anew. */
