@@ -1,4 +1,5 @@
 #include "dispatcher/run/status_source.h"
+#include "dispatcher/run/copies.h"
 #include "dispatcher/run/parts.h"
 #include "dispatcher/status/json_value.h"
 #include "dispatcher/status/status.h"
@@ -76,10 +77,46 @@ static struct status_rank status_of(const struct status_source *s, uint32_t rank
         .program = r->program};
 }
 
+static const char *state_of(const struct backups *b, uint32_t relay)
+{
+    if (backups_is_moving(b, relay))
+        return "moving";
+    if (backups_is_covered(b, relay))
+        return "covered";
+    return backups_is_awaited(b, relay) ? "copying" : "alone";
+}
+
+/* Returns how many relays have copies, or are to have them. */
+static uint32_t copies_of(const struct status_source *s, struct status_copies copies[CW_RELAYS_MAX])
+{
+    const struct backups *b = &s->parts->copies->core;
+    const struct nodes *nodes = s->parts->nodes;
+    uint64_t now_ns = loop_now_ns(s->parts->loop);
+    uint32_t count = 0;
+
+    for (uint32_t relay = 0; relay < b->relays; relay++) {
+        const struct backup *backup = &b->relay[relay];
+        struct status_copies *c = &copies[count];
+
+        if (backup->group == 0)
+            continue;
+        *c = (struct status_copies){.relay = relay,
+                                    .host = nodes_name(nodes, backup->host),
+                                    .state = state_of(b, relay),
+                                    .uncovered_s = (double)(now_ns - backup->since_ns) / 1e9};
+        for (uint32_t peer = 0; peer < b->relays && c->backups < CW_COPIES_MAX; peer++)
+            if (backup->peers >> peer & 1)
+                c->backup[c->backups++] = nodes_name(nodes, b->relay[peer].host);
+        count++;
+    }
+    return count;
+}
+
 static void answer(struct status_source *s)
 {
     uint32_t count = s->parts->options->ranks;
     uint32_t relay_restarts[CW_RELAYS_MAX];
+    struct status_copies copies[CW_RELAYS_MAX];
     char relays[CW_RELAYS_MAX * CW_ADDRESS_MAX];
     struct status_rank *ranks = calloc(count, sizeof(*ranks));
     char command[STATUS_COMMAND_MAX];
@@ -90,6 +127,8 @@ static void answer(struct status_source *s)
                              .relay = relays,
                              .relay_restarts = relay_restarts,
                              .relays = s->parts->layout.relays,
+                             .copies = copies,
+                             .copied = copies_of(s, copies),
                              .rank = ranks,
                              .ranks = count};
     json_t *document = NULL;

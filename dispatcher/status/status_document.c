@@ -42,6 +42,39 @@ static json_t *numbers(const uint32_t *number, uint32_t count)
     return array;
 }
 
+static json_t *backups_document(const struct status_copies *c)
+{
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; array && i < c->backups; i++)
+        if (json_array_append_new(array, json_value_text(c->backup[i])) < 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+/* NULL without memory. */
+static json_t *copies_document(const struct status_job *job)
+{
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; array && i < job->copied; i++) {
+        const struct status_copies *c = &job->copies[i];
+        bool covered = strcmp(c->state, "covered") == 0;
+        json_t *one =
+            json_pack("{s:I, s:o, s:o, s:s, s:o}", "relay", (json_int_t)c->relay, "host",
+                      json_value_text(c->host), "backups", backups_document(c), "state", c->state,
+                      "uncovered_s", covered ? json_null() : json_real(c->uncovered_s));
+
+        if (json_array_append_new(array, one) < 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
 json_t *status_document(const struct status_job *job)
 {
     char id[2 * CW_ID_SIZE + 1];
@@ -54,10 +87,11 @@ json_t *status_document(const struct status_job *job)
         }
     }
     sodium_bin2hex(id, sizeof(id), job->id, CW_ID_SIZE);
-    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "job", id, "pid", (json_int_t)job->pid,
-                     "started", json_value_time(&job->started), "command",
+    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "job", id, "pid",
+                     (json_int_t)job->pid, "started", json_value_time(&job->started), "command",
                      json_value_text(job->command), "relay", json_value_text(job->relay),
-                     "relay_restarts", numbers(job->relay_restarts, job->relays), "ranks", ranks);
+                     "relay_restarts", numbers(job->relay_restarts, job->relays), "copies",
+                     copies_document(job), "ranks", ranks);
 }
 
 static void add(char *command, const char *before, const char *text)

@@ -33,6 +33,16 @@ struct status_rank {
     const char *program;
 };
 
+/* Of a relay that has ranks, and copies of its log. All borrowed. */
+struct status_copies {
+    uint32_t relay;
+    const char *host;
+    const char *backup[CW_COPIES_MAX]; /* their hosts */
+    uint32_t backups;
+    const char *state;  /* "covered", "copying", "moving" or "alone" */
+    double uncovered_s; /* for so long it is something else than covered */
+};
+
 /* All borrowed. */
 struct status_job {
     const uint8_t *id;       /* CW_ID_SIZE bytes */
@@ -42,6 +52,8 @@ struct status_job {
     const char *relay;              /* its address; of several, with spaces between */
     const uint32_t *relay_restarts; /* of each of `relays` */
     uint32_t relays;
+    const struct status_copies *copies; /* `copied` of them */
+    uint32_t copied;
     const struct status_rank *rank;
     uint32_t ranks;
 };

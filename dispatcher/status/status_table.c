@@ -43,6 +43,29 @@ static void cell_image(const json_t *row, char *to)
                  json_number_value(json_object_get(image, "age_s")));
 }
 
+/* "node2", "node2, node3" */
+static void cell_backups(const json_t *row, char *to)
+{
+    const json_t *backups = json_object_get(row, "backups");
+    size_t used = 0;
+
+    strcpy(to, json_array_size(backups) ? "" : "-");
+    for (size_t i = 0; i < json_array_size(backups) && used < TABLE_CELL_MAX; i++)
+        used += (size_t)snprintf(to + used, TABLE_CELL_MAX - used, "%s%s", i ? ", " : "",
+                                 json_string_value(json_array_get(backups, i)) ?: "");
+}
+
+static void cell_copy(const json_t *row, char *to)
+{
+    const json_t *since = json_object_get(row, "uncovered_s");
+
+    if (json_is_number(since))
+        snprintf(to, TABLE_CELL_MAX, "%.20s, for %.0f s", table_text(row, "state"),
+                 json_number_value(since));
+    else
+        snprintf(to, TABLE_CELL_MAX, "%.60s", table_text(row, "state"));
+}
+
 static void cell_job(const json_t *row, char *to)
 {
     snprintf(to, TABLE_CELL_MAX, "%.8s", table_text(row, "job"));
@@ -64,6 +87,13 @@ static const struct table_column rank_columns[] = {
     {"STATE", false, .cell = cell_state},     {"EVENTS", true, .number = "events"},
     {"LOG", true, .cell = cell_log},          {"IMAGE", true, .cell = cell_image},
     {"RESTARTS", true, .number = "restarts"},
+};
+
+static const struct table_column copies_columns[] = {
+    {"RELAY", true, .number = "relay"},
+    {"HOST", false, .text = "host"},
+    {"BACKUPS", false, .cell = cell_backups},
+    {"LOG", false, .cell = cell_copy},
 };
 
 static const struct table_column job_columns[] = {
@@ -96,6 +126,7 @@ static void put_summary(FILE *to, const json_t *ranks)
 void status_table_job(FILE *to, const json_t *document)
 {
     const json_t *ranks = json_object_get(document, "ranks");
+    const json_t *copies = json_object_get(document, "copies");
 
     fputs("job ", to);
     table_put_text(to, table_text(document, "job"));
@@ -108,6 +139,8 @@ void status_table_job(FILE *to, const json_t *document)
     fputc('\n', to);
     put_summary(to, ranks);
     table_put(to, rank_columns, LENGTH(rank_columns), ranks);
+    if (json_array_size(copies) > 0)
+        table_put(to, copies_columns, LENGTH(copies_columns), copies);
 }
 
 void status_table_jobs(FILE *to, const json_t *documents)

@@ -207,6 +207,43 @@ TEST(table_of_a_job)
     json_decref(document);
 }
 
+static const struct status_copies copies[] = {
+    {.relay = 0, .host = "node1", .backup = {"node3"}, .backups = 1, .state = "covered"},
+    {.relay = 2,
+     .host = "node3",
+     .backup = {"node1", "node4"},
+     .backups = 2,
+     .state = "copying",
+     .uncovered_s = 2.1},
+    {.relay = 3, .host = "node4", .state = "alone", .uncovered_s = 75.0},
+};
+
+TEST(copies_of_logs)
+{
+    struct status_job job = job_of(two, 2);
+    json_t *document, *array;
+    char *table, *rows;
+
+    job.copies = copies;
+    job.copied = 3;
+    document = status_document(&job);
+    array = json_object_get(document, "copies");
+    CU_ASSERT_EQUAL(json_array_size(array), 3);
+    CU_ASSERT_TRUE(json_is_null(json_object_get(json_array_get(array, 0), "uncovered_s")));
+    CU_ASSERT_EQUAL(number(json_array_get(array, 1), "relay"), 2);
+    CU_ASSERT_EQUAL(json_array_size(json_object_get(json_array_get(array, 1), "backups")), 2);
+    CU_ASSERT_STRING_EQUAL(text(json_array_get(array, 2), "state"), "alone");
+    table = printed(document);
+    rows = strstr(table, "RELAY");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(rows);
+    CU_ASSERT_STRING_EQUAL(rows, "RELAY  HOST   BACKUPS       LOG\n"
+                                 "    0  node1  node3         covered\n"
+                                 "    2  node3  node1, node4  copying, for 2 s\n"
+                                 "    3  node4  -             alone, for 75 s\n");
+    free(table);
+    json_decref(document);
+}
+
 TEST(table_of_jobs)
 {
     json_t *document = document_of_two();
