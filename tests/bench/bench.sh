@@ -4,7 +4,7 @@
 # (engines.sh) compare Causeway with itself. Ends with code 1 when something could not be measured.
 #
 # Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (all by default; those of hosts need
-# root); more in recovery.sh, engines.sh, programs.sh, channel.sh, log_disk.sh, hosts.sh
+# root); more in recovery.sh, engines.sh, programs.sh, channel.sh, log_disk.sh, hosts.sh, copies.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 RUNS=${RUNS:-5}
@@ -12,8 +12,8 @@ IDLE_SECONDS=${IDLE_SECONDS:-60}
 SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling channel idle memory unexpected sessions log_cost clock_cost
   log_memory log_disk log_safety relay_back sync_rate replay_speed kill_to_live solver_kills images images_solver
   images_kills images_flat idle_crowd burst engine_log sites_crossings
-  $( ((EUID)) || echo sites_time hosts_net hosts_lost hosts_cut hosts_start tunnels grid_net grid_solver grid_third grid_cuts
-    grid_connections)}
+  $( ((EUID)) || echo sites_time hosts_net hosts_lost hosts_cut hosts_start copies_ping copies_net copies_lost copies_bytes
+    tunnels grid_net grid_solver grid_third grid_cuts grid_connections)}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
 dir=$(mktemp -d)
@@ -46,6 +46,8 @@ ending() {
 . tests/hosts.sh
 # shellcheck source=tests/bench/hosts.sh
 . tests/bench/hosts.sh
+# shellcheck source=tests/bench/copies.sh
+. tests/bench/copies.sh
 # shellcheck source=tests/bench/sites.sh
 . tests/bench/sites.sh
 # shellcheck source=tests/bench/tunnels.sh
