@@ -24,8 +24,10 @@ void dial_request_of(struct cw_dial_request *request, const struct relay_dial *w
     *request = times_of(what);
     request->hello.role = CW_ROLE_RELAY;
     request->hello.rank = what->self;
-    request->hello.incarnation = 1;
-    request->tag = what->peer;
+    request->hello.incarnation = what->incarnation;
+    request->hello.event = what->number;
+    request->hello.flags |= what->copies ? CW_HELLO_COPY : 0;
+    request->tag = (uint64_t)what->asked << 32 | what->peer;
     request->session_ms = DIAL_SESSION_MS;
     memcpy(request->hello.job, what->job, CW_ID_SIZE);
     memcpy(request->key, what->key, CW_KEY_SIZE);
@@ -45,6 +47,8 @@ static void explain(struct relay_dialled *dialled, const struct cw_dial_result *
 struct relay_dialled dial_outcome_of(const struct cw_dial_result *result)
 {
     struct relay_dialled dialled = {.peer = (uint32_t)result->request->tag,
+                                    .asked = (uint32_t)(result->request->tag >> 32),
+                                    .copies = result->request->hello.flags & CW_HELLO_COPY,
                                     .resumed = result->request->hello.flags & CW_HELLO_RESUME,
                                     .received = result->welcome.received,
                                     .session = result->session};

@@ -101,7 +101,7 @@ int conn_suspend(struct relay_conn *conn, const struct iovec *unread, int count)
 /* Of what is queued on it nothing is sent before a commit. */
 static void want_commit(const struct relay_conn *conn)
 {
-    if (conn->entry.ledger)
+    if (conn->entry.ledger && !conn_is_inside(conn))
         commit_want(&conn->set->store->commit);
 }
 
@@ -269,20 +269,45 @@ int conn_output(struct relay_conn *conn, struct iovec *iov, int max)
     return n;
 }
 
-void conn_note_output(struct relay_conn *conn)
+static void note_output(struct relay_conn *conn, uint64_t commit)
 {
-    conn->hello_noted = conn->hello.queued;
-    conn->acted_noted = conn_acted(conn);
-    out_note(&conn->out);
+    conn->hello_noted[commit % COMMITS_OUT_MAX] = conn->hello.queued;
+    conn->acted_noted[commit % COMMITS_OUT_MAX] = conn_acted(conn);
+    out_note(&conn->out, commit);
 }
 
-void conn_free_output(struct relay_conn *conn)
+static void free_output(struct relay_conn *conn, uint64_t commit)
 {
-    conn->hello_stable = conn->hello_noted;
-    conn->acted_stable = conn->acted_noted;
-    out_settle(&conn->out);
+    conn->hello_stable = conn->hello_noted[commit % COMMITS_OUT_MAX];
+    conn->acted_stable = conn->acted_noted[commit % COMMITS_OUT_MAX];
+    out_settle(&conn->out, commit);
     if (conn_has_output(conn))
         conn_ready(conn);
+}
+
+void conn_set_note(struct conn_set *set, uint64_t commit)
+{
+    struct relay_conn *conn;
+
+    LIST_FOREACH (conn, &set->all, of_set)
+        note_output(conn, commit);
+}
+
+void conn_set_free(struct conn_set *set, uint64_t commit)
+{
+    struct relay_conn *conn;
+
+    LIST_FOREACH (conn, &set->all, of_set)
+        free_output(conn, commit);
+}
+
+void conn_set_release(struct conn_set *set)
+{
+    struct relay_conn *conn;
+
+    LIST_FOREACH (conn, &set->all, of_set)
+        if (conn_has_output(conn))
+            conn_ready(conn);
 }
 
 bool conn_acknowledge(struct relay_conn *conn, uint64_t position)

@@ -46,6 +46,8 @@ enum conn_state {
     CONN_REPEATING = 8,  /* WELCOME sent: the rank repeats what an earlier incarnation did */
     CONN_LINK = 32,      /* another relay of the job */
     CONN_CLOSING = 16,   /* REFUSED or FAREWELL sent: nothing more is read */
+    CONN_COPY = 64,      /* another relay, of whose log a copy is kept here */
+    CONN_COPIED = 128,   /* another relay, which keeps a copy of our log */
 };
 
 /* Why a connection ended by itself. */
@@ -76,10 +78,11 @@ struct relay_conn {
     uint64_t suspended_ns; /* 0: since before the next tick */
     bool owes_ack;         /* something but ACK was received since the last one was sent */
 
-    struct ledger_entry entry; /* of the session, where it outlives the process */
-    uint32_t hello_noted;      /* bytes queued there that are part of a commit: see out.h */
+    struct ledger_entry entry;             /* of the session, where it outlives the process */
+    uint32_t hello_noted[COMMITS_OUT_MAX]; /* bytes queued there that are part of commits: out.h */
     uint32_t hello_stable;
-    uint64_t acted_noted; /* likewise, how much of the other side's stream was acted on */
+    uint64_t acted_noted[COMMITS_OUT_MAX]; /* likewise, how much of the other side's stream was
+                                              acted on */
     uint64_t acted_stable;
     uint64_t anew; /* it did, and our stream began anew at this position: an opener that has
                       received less does not know it yet */
@@ -178,10 +181,15 @@ static inline uint64_t conn_acted(const struct relay_conn *conn)
  * does. False: it acknowledges what was not sent. */
 bool conn_acknowledge(struct relay_conn *conn, uint64_t position);
 #define CONN_ACK_REFUSED "ACK of what was not sent"
-/* Whether what it says is held back until it survives the loss of power. */
+/* It is lost when our host is: where copies are what survives, it need not wait for them. */
+static inline bool conn_is_inside(const struct relay_conn *conn)
+{
+    return conn->rank_number != CONN_NOBODY && conn->set->store->commit.copies;
+}
+/* Whether what it says is held back until it survives the loss of power, or of our host. */
 static inline bool conn_is_held(const struct relay_conn *conn)
 {
-    return conn->entry.ledger && commit_is_on(&conn->set->store->commit);
+    return conn->entry.ledger && commit_holds(&conn->set->store->commit) && !conn_is_inside(conn);
 }
 /* How much of the other side's stream was acted on can be told. */
 static inline bool conn_may_tell_acted(const struct relay_conn *conn)
@@ -203,9 +211,11 @@ static inline bool conn_has_output(const struct relay_conn *conn)
         return !held || conn->hello_stable == conn->hello.queued;
     return held ? out_stable(&conn->out) > 0 : conn->out.bytes > 0;
 }
-/* What is queued is part of a commit; which has ended, or there will be none. */
-void conn_note_output(struct relay_conn *conn);
-void conn_free_output(struct relay_conn *conn);
+/* What is queued on all of them is part of this commit; which has ended, or there will be none. */
+void conn_set_note(struct conn_set *set, uint64_t commit);
+void conn_set_free(struct conn_set *set, uint64_t commit);
+/* Nothing is held back any more. */
+void conn_set_release(struct conn_set *set);
 static inline bool conn_done(const struct relay_conn *conn)
 {
     return conn->broken ||

@@ -1,6 +1,9 @@
 /* The roof: drives connections for the engine, gives each frame to its handler, and tells those
  * concerned of connections that ended and logs that were given up. */
 #include "relay/core/core.h"
+#include "relay/core/copy_in.h"
+#include "relay/core/copy_out.h"
+#include "relay/core/cover.h"
 #include "relay/core/cut.h"
 #include "relay/core/decisions.h"
 #include "relay/core/link.h"
@@ -40,7 +43,9 @@ static const struct {
     bool whole; /* the variable part is wanted with the fixed one; the handler consumes it */
 } handlers[CW_FRAME_TYPES] = {
     [CW_FRAME_HELLO] = {receive_hello, CONN_NEW},
-    [CW_FRAME_ACK] = {recv_ack, CONN_RANK | CONN_REPEATING | CONN_DISPATCHER | CONN_LINK},
+    [CW_FRAME_ACK] = {recv_ack, CONN_RANK | CONN_REPEATING | CONN_DISPATCHER | CONN_LINK |
+                                    CONN_COPY | CONN_COPIED},
+    [CW_FRAME_REFUSED] = {recv_copy_refused, CONN_COPIED, true},
     [CW_FRAME_SEND] = {recv_send, CONN_RANK | CONN_REPEATING},
     [CW_FRAME_SEND_DATA] = {recv_send_data, CONN_RANK | CONN_REPEATING},
     [CW_FRAME_RECV] = {recv_recv, CONN_RANK},
@@ -68,6 +73,11 @@ static const struct {
     [CW_FRAME_FORWARD_DATA] = {recv_forward_data, CONN_LINK},
     [CW_FRAME_FORWARD_END] = {recv_forward_end, CONN_LINK},
     [CW_FRAME_FORWARD_SENT] = {recv_forward_sent, CONN_LINK},
+    [CW_FRAME_COPY] = {recv_copy, CONN_DISPATCHER},
+    [CW_FRAME_COVER] = {recv_cover, CONN_DISPATCHER},
+    [CW_FRAME_COPY_CLOSE] = {recv_copy_close, CONN_DISPATCHER},
+    [CW_FRAME_COPY_PART] = {recv_copy_part, CONN_COPY},
+    [CW_FRAME_COPY_ACK] = {recv_copy_ack, CONN_COPIED},
 };
 
 /* Takes over the memory that outlives the process. False: no memory to read what was left there. */
@@ -77,7 +87,7 @@ static bool open_ledger(struct relay_core *core, const struct relay_core_config 
     bool left = ledger_open(&core->ledger, memory, config->region.size);
 
     core->memory.supply.carved_note = &memory->header.carved;
-    if (config->journal.number > 0) {
+    if (config->journal.number > 0 || config->journal.copies) {
         if (store_keep_journal(&core->shared.store, &config->journal) < 0)
             return false;
         core->ledger.commit = &core->shared.store.commit;
@@ -87,6 +97,12 @@ static bool open_ledger(struct relay_core *core, const struct relay_core_config 
     store_return_begin(&core->shared.store);
     core->remake = remake_new(&core->jobs);
     return core->remake != NULL;
+}
+
+static void job_ends(struct relay_job *job)
+{
+    copy_out_end(job);
+    copy_in_end(job);
 }
 
 struct relay_core *relay_core_new(const struct relay_core_config *config)
@@ -108,11 +124,14 @@ struct relay_core *relay_core_new(const struct relay_core_config *config)
                                   .conns = &core->conns,
                                   .shared = &core->shared,
                                   .decisions = &core->decisions,
-                                  .key = config->key};
+                                  .key = config->key,
+                                  .incarnation = config->incarnation ? config->incarnation : 1,
+                                  .on_end = job_ends};
     decisions_init(&core->decisions, &config->channel);
     core->memory.relieve = share_relieve;
     core->memory.ctx = &core->jobs;
-    if (config->ledger && !open_ledger(core, config)) {
+    if (!copy_in_open(&core->jobs, config->copies) ||
+        (config->ledger && !open_ledger(core, config))) {
         relay_core_free(core);
         return NULL;
     }
@@ -129,6 +148,7 @@ void relay_core_free(struct relay_core *core)
     while (!LIST_EMPTY(&core->jobs.all))
         job_free(LIST_FIRST(&core->jobs.all));
     mailbox_shared_fini(&core->shared);
+    free(core->jobs.copies);
     relay_memory_fini(&core->memory);
     assert(core->stats.memory_now == 0);
     free(core);
@@ -136,13 +156,7 @@ void relay_core_free(struct relay_core *core)
 
 uint32_t relay_core_jobs(const struct relay_core *core)
 {
-    uint32_t jobs = 0;
-
-    const struct relay_job *job;
-
-    LIST_FOREACH (job, &core->jobs.all, of_set)
-        jobs++;
-    return jobs;
+    return core->jobs.count;
 }
 
 struct cw_relay_stats *relay_core_stats(struct relay_core *core)
@@ -165,6 +179,12 @@ static void close_conn(struct relay_conn *conn, const char *why)
             job_notice(job, CW_NOTICE_UNLINKED, UINT32_MAX,
                        "the link to relay %u of the job broke: %s", conn->peer, why);
     }
+    if (job && job->copies[conn->peer].conn == conn) {
+        job->copies[conn->peer].conn = NULL;
+        copy_out_down(job, conn->peer, conn->told ? NULL : why);
+    }
+    if (job)
+        copy_in_down(conn, conn->told ? NULL : why);
     if (conn->rank && !conn->told)
         job_notice(job, CW_NOTICE_RANK_LOST, conn->rank_number, "%s", why);
     if (job && job->dispatcher == conn) {
@@ -184,14 +204,24 @@ static void tell_refused(struct relay_conn *conn)
     if (conn->job->links[conn->peer].conn == conn)
         job_notice(conn->job, CW_NOTICE_FATAL, UINT32_MAX, "relay %u of the job was refused: %s",
                    conn->peer, conn->why);
+    if (conn->job->copies[conn->peer].conn == conn)
+        copy_out_failed(conn->job, "the copy at relay %u of the job: %s", conn->peer, conn->why);
+    copy_in_down(conn, conn->why);
     if (conn->rank)
         job_notice(conn->job, CW_NOTICE_RANK_LOST, conn->rank_number, "refused by its relay: %s",
                    conn->why);
 }
 
+/* It is of a copy, whose end ends no job. */
+static bool is_copy(const struct relay_conn *conn)
+{
+    return conn->job && (conn->job->copies[conn->peer].conn == conn ||
+                         copy_in_session(conn->job, conn->peer) == conn);
+}
+
 static void tell_ended(struct relay_conn *conn)
 {
-    if (conn->ended == CONN_REFUSED)
+    if (conn->ended == CONN_REFUSED || (conn->ended == CONN_NO_MEMORY && is_copy(conn)))
         tell_refused(conn);
     else if (conn->ended == CONN_NO_MEMORY && conn->job && conn->job->dispatcher != conn)
         job_notice(conn->job, CW_NOTICE_FATAL, conn->rank_number, "%s", conn->why);
@@ -227,6 +257,22 @@ static void finish(struct relay_core *core)
     copies_pay_all(&core->shared.copies);
     ledger_step(&core->ledger);
     store_settle(&core->shared.store);
+}
+
+bool relay_core_covers(const struct relay_core *core)
+{
+    return cover_is_due(&core->jobs);
+}
+
+void relay_core_looked(struct relay_core *core)
+{
+    cover_answer(&core->jobs);
+    finish(core);
+}
+
+bool relay_conn_is_rank(const struct relay_conn *conn)
+{
+    return conn->rank != NULL;
 }
 
 bool relay_core_return(struct relay_core *core, struct relay_returned *returned)
@@ -270,11 +316,17 @@ struct relay_conn *relay_conn_open(struct relay_core *core, const uint8_t nonce[
 }
 
 /* It cannot be opened, or not again. */
-static void give_up_link(struct relay_job *job, uint32_t relay, const char *why)
+static void give_up_link(struct relay_job *job, const struct relay_dialled *dialled,
+                         const char *why)
 {
-    struct relay_conn *suspended = link_suspended(job, relay);
+    struct relay_conn *suspended = link_suspended(job, dialled);
+    uint32_t relay = dialled->peer;
 
-    if (suspended)
+    if (dialled->copies && suspended)
+        copy_out_again(job, relay); /* that relay may have been killed, and begun anew */
+    else if (dialled->copies)
+        copy_out_down(job, relay, why);
+    else if (suspended)
         close_conn(suspended, why);
     else
         link_failed(job, relay, why);
@@ -290,11 +342,14 @@ struct relay_conn *relay_conn_dialled(struct relay_core *core, const struct rela
 
     if (!conn) {
         if (job)
-            give_up_link(job, dialled->peer, "no memory");
+            give_up_link(job, dialled, "no memory");
     } else if (!job) {
         conn_end(conn);
     } else if (dialled->resumed) {
-        resume_dialled(conn, link_suspended(job, dialled->peer), dialled->received);
+        resume_dialled(conn, link_suspended(job, dialled), dialled->received);
+    } else if (dialled->copies) {
+        conn->session = dialled->session;
+        copy_out_up(conn, job, dialled->peer);
     } else {
         conn->session = dialled->session;
         link_up(conn, job, dialled->peer);
@@ -311,7 +366,7 @@ void relay_core_undialled(struct relay_core *core, const struct relay_dialled *d
     struct relay_job *job = link_dialled(&core->jobs, dialled);
 
     if (job)
-        give_up_link(job, dialled->peer, dialled->failure);
+        give_up_link(job, dialled, dialled->failure);
     finish(core);
 }
 
@@ -331,23 +386,6 @@ static void go_on(struct relay_core *core)
     store_end_round(&core->shared.store);
 }
 
-/* What is queued by now can be told to the world once this commit has ended. */
-static void note_output(struct relay_core *core)
-{
-    struct relay_conn *conn;
-
-    LIST_FOREACH (conn, &core->conns.all, of_set)
-        conn_note_output(conn);
-}
-
-static void free_output(struct relay_core *core)
-{
-    struct relay_conn *conn;
-
-    LIST_FOREACH (conn, &core->conns.all, of_set)
-        conn_free_output(conn);
-}
-
 /* What is told to others once the commit has ended that is to begin now may have come of what ranks
  * decided, until then, where we do not hear of it. */
 static void before_commit(struct relay_core *core)
@@ -356,6 +394,22 @@ static void before_commit(struct relay_core *core)
         return;
     decisions_take_all(&core->jobs);
     finish(core);
+}
+
+/* What has changed goes to the copies. Returns whether something was queued for them. */
+static bool make_copies(struct relay_core *core)
+{
+    struct relay_job *job = LIST_FIRST(&core->jobs.all);
+    bool any = core->shared.store.commit.copying && !core->remake && job;
+
+    if (!any)
+        return false;
+    before_commit(core);
+    assert(!core->ledger.changed); /* a commit is of whole steps */
+    copies_pay_all(&core->shared.copies);
+    any = copy_out_make(job);
+    finish(core); /* there may have been no memory */
+    return any;
 }
 
 bool relay_core_next_io(struct relay_core *core, struct relay_log_io *io)
@@ -368,7 +422,7 @@ bool relay_core_next_io(struct relay_core *core, struct relay_log_io *io)
     assert(core->remake || !core->ledger.changed); /* a commit is of whole steps */
     if (!core->remake && commit_next(commit, io)) {
         if (commit->ends)
-            note_output(core);
+            conn_set_note(&core->conns, commit->number);
         return true;
     }
     wanted = store_next_io(&core->shared.store, io);
@@ -391,7 +445,7 @@ static void commit_came(struct relay_core *core, int error)
     if (!commit_done(&core->shared.store.commit, error))
         return;
     store_committed(&core->shared.store);
-    free_output(core);
+    conn_set_free(&core->conns, core->shared.store.commit.acked);
     if (error)
         tell_unsynced(core, error);
 }
@@ -409,7 +463,8 @@ void relay_core_io_done(struct relay_core *core, const struct relay_log_done *do
 
 bool relay_core_next_surplus(struct relay_core *core, struct relay_pages *pages)
 {
-    return supply_next_surplus(&core->memory.supply, pages);
+    return supply_next_surplus(&core->memory.supply, pages) ||
+           copy_in_next_surplus(&core->jobs, pages);
 }
 
 void *relay_conn_owner(const struct relay_conn *conn)
@@ -428,7 +483,8 @@ void relay_conn_close(struct relay_conn *conn, const char *why)
 /* Whether its session can go on without it. */
 static bool may_suspend(const struct relay_conn *conn)
 {
-    const unsigned open = CONN_RANK | CONN_REPEATING | CONN_DISPATCHER | CONN_LINK;
+    const unsigned open =
+        CONN_RANK | CONN_REPEATING | CONN_DISPATCHER | CONN_LINK | CONN_COPY | CONN_COPIED;
 
     return conn->job && conn->job->resume_ns > 0 && (conn->state & open) &&
            !(conn->rank && mailbox_is_over(&conn->rank->mailbox));
@@ -445,7 +501,7 @@ void relay_conn_broken(struct relay_conn *conn, const char *why, const struct io
     }
     snprintf(conn->why, sizeof(conn->why), "%s", why);
     core->suspends = true;
-    if (conn->state == CONN_LINK)
+    if (conn->state & (CONN_LINK | CONN_COPIED))
         link_want_again(conn);
     finish(core);
 }
@@ -534,7 +590,10 @@ static bool take_payload(struct relay_conn *conn)
 
     if (size == 0)
         return false;
-    transfer_input(conn->source, conn, conn_input(conn) - size, size);
+    if (conn->state == CONN_COPY)
+        copy_in_input(conn, conn_input(conn) - size, size);
+    else
+        transfer_input(conn->source, conn, conn_input(conn) - size, size);
     return true;
 }
 
@@ -648,7 +707,9 @@ bool relay_conn_done(const struct relay_conn *conn)
 
 struct relay_conn *relay_core_next_ready(struct relay_core *core)
 {
-    return conn_next_ready(&core->conns);
+    struct relay_conn *conn = conn_next_ready(&core->conns);
+
+    return conn || !make_copies(core) ? conn : conn_next_ready(&core->conns);
 }
 
 void relay_core_settle(struct relay_core *core)

@@ -15,6 +15,12 @@
 struct relay_core;
 struct relay_conn;
 
+/* Memory for a copy of another relay's log: as config.ledger, with its region. */
+struct relay_copy_memory {
+    struct ledger_memory *memory; /* NULL: there is none */
+    struct relay_region region;
+};
+
 struct relay_core_config {
     const uint8_t *key;         /* the relay key, see common/cred.h; outlives the core */
     uint64_t memory_max;        /* bytes the core may hold, but for the records of connections */
@@ -23,8 +29,11 @@ struct relay_core_config {
     uint64_t log_disk;          /* ... and on disk; when both are spent, a log is given up */
     struct ledger_memory
         *ledger; /* what outlives the process, with the region; NULL: nothing does */
-    struct relay_journal journal; /* of that, where it is to survive the loss of power, too */
-    struct relay_channel channel; /* of which what ranks decide is part of that */
+    struct relay_journal journal; /* of that, where it is to survive more: the loss of power, or of
+                                     the host (copies) */
+    uint32_t incarnation;         /* of this relay in its job; 0: the first one */
+    struct relay_copy_memory copies[CW_RELAYS_MAX]; /* of the relays of a job, by number */
+    struct relay_channel channel;                   /* of which what ranks decide is part of that */
 };
 
 /* What came of the jobs of the relay whose place this one takes. */
@@ -155,6 +164,13 @@ int relay_core_tick_ms(const struct relay_core *core);
 
 /* How many jobs there are. */
 uint32_t relay_core_jobs(const struct relay_core *core);
+
+/* A dispatcher has asked what is covered (COVER): all that the ranks had said by now is to be read
+ * first. So each connection with relay_conn_is_rank is to be read until nothing is there, and then
+ * this is to be said. Not while one of them does not want input. */
+bool relay_core_covers(const struct relay_core *core);
+void relay_core_looked(struct relay_core *core);
+bool relay_conn_is_rank(const struct relay_conn *conn);
 
 /* Counters; the engine adds its own. */
 struct cw_relay_stats *relay_core_stats(struct relay_core *core);

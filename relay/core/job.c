@@ -88,20 +88,27 @@ static void free_ranks(struct relay_job *job)
     relay_pool_free(job->pool, job->ranked, job->ranks * sizeof(*job->ranked));
 }
 
+/* Returns whether it was being opened. */
+static bool free_link(struct relay_job *job, struct job_link *link)
+{
+    bool asked = link->asked;
+
+    job->set->dials -= link->wanted;
+    if (link->dial)
+        explicit_bzero(link->dial, sizeof(*link->dial));
+    relay_pool_free(job->pool, link->dial, sizeof(*link->dial));
+    *link = (struct job_link){0};
+    return asked;
+}
+
 static void free_links(struct relay_job *job)
 {
     struct job_set *set = job->set;
     bool asked = false;
 
     for (uint32_t relay = 0; relay < CW_RELAYS_MAX; relay++) {
-        struct job_link *link = &job->links[relay];
-
-        set->dials -= link->wanted;
-        asked |= link->asked;
-        if (link->dial)
-            explicit_bzero(link->dial, sizeof(*link->dial));
-        relay_pool_free(job->pool, link->dial, sizeof(*link->dial));
-        *link = (struct job_link){0};
+        asked |= free_link(job, &job->links[relay]);
+        asked |= free_link(job, &job->copies[relay]);
     }
     if (!asked || set->cancel_count == JOB_CANCELS_MAX)
         return;
@@ -121,6 +128,8 @@ void job_free(struct relay_job *job)
     struct relay_pool *pool = job->pool;
 
     job_set_images(job, false);
+    if (set->on_end)
+        set->on_end(job);
     ledger_leave(&job->entry);
     chain_free(&job->told);
     release_conns(job);

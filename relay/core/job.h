@@ -23,6 +23,8 @@ struct job_link {
     bool wanted;             /* the engine is to be asked to open it ... */
     bool asked;              /* ... and has been */
     bool linked;             /* it is there, or was: it is not opened again */
+    uint32_t asks;           /* how often it was asked for */
+    uint32_t incarnation;    /* of the other relay, as far as we know; 0: of any */
 };
 
 /* The ranks that share a channel memory, by their places there: those at home here. */
@@ -37,6 +39,17 @@ struct decisions {
     struct cw_followed memory; /* of the job at hand */
 };
 
+/* Who has copies of our log, and how much of it: copy_out.h. */
+struct copy_out {
+    uint64_t number; /* of the last COPY; 0: none came */
+    uint32_t count;
+    uint32_t peer[CW_COPIES_MAX];
+    uint64_t acked[CW_COPIES_MAX]; /* the last commit that each has */
+    uint64_t whole;                /* the first one with which all that is was sent; 0: none yet */
+};
+
+struct copy_in;
+
 /* All jobs of a core, and what they share. */
 struct job_set {
     struct decisions *decisions;
@@ -44,6 +57,9 @@ struct job_set {
     struct conn_set *conns;
     struct mailbox_shared *shared;
     const uint8_t *key; /* the relay key */
+    uint32_t incarnation;
+    struct copy_in *copies;                /* CW_RELAYS_MAX of them; NULL: none is kept here */
+    void (*on_end)(struct relay_job *job); /* a job ends, and all of it is still there */
     LIST_HEAD(, relay_job) all;
     uint32_t count;
     uint32_t ranks; /* of all jobs */
@@ -71,11 +87,16 @@ struct relay_job {
 
     /* of several relays */
     uint32_t relays;
-    uint32_t self;   /* our number among them */
-    uint8_t *homes;  /* the relay of each rank; NULL: we are alone */
-    uint32_t routed; /* ranks whose homes the dispatcher has told */
-    bool settled;    /* a rank came, or a link: the homes stay as they are */
+    uint32_t self;    /* our number among them */
+    uint8_t *homes;   /* the relay of each rank; NULL: we are alone */
+    uint32_t routed;  /* ranks whose homes the dispatcher has told */
+    bool settled;     /* a rank came, or a link: the homes stay as they are */
+    bool told_linked; /* the dispatcher was told that all links are there */
     struct job_link links[CW_RELAYS_MAX];
+    struct job_link copies[CW_RELAYS_MAX]; /* sessions with those that have copies of our log */
+    struct copy_out copy_out;
+    uint64_t cover; /* the token of a COVER that is to be answered ... */
+    bool covers;    /* ... if there is one */
 
     /* where it outlives the process */
     struct ledger_entry entry;

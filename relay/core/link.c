@@ -10,13 +10,38 @@ bool link_may_come(const struct relay_job *job, uint32_t relay)
            job->routed >= job->ranks;
 }
 
-static uint32_t count_linked(const struct relay_job *job)
+/* A relay has a link to each other one if both have ranks; where it is told of more, to those.
+ * Returns how many, and in *missing whether one of them is not there. */
+static uint32_t count_expected(const struct relay_job *job, bool *missing)
 {
+    bool has_ranks[CW_RELAYS_MAX] = {0};
     uint32_t count = 0;
 
-    for (uint32_t relay = 0; relay < job->relays; relay++)
-        count += job->links[relay].linked;
+    *missing = job->routed < job->ranks;
+    for (uint32_t rank = 0; rank < job->ranks; rank++)
+        has_ranks[job_home(job, rank)] = true;
+    for (uint32_t relay = 0; relay < job->relays; relay++) {
+        const struct job_link *link = &job->links[relay];
+
+        if (relay == job->self ||
+            (!link->dial && !link->linked && !(has_ranks[relay] && has_ranks[job->self])))
+            continue;
+        count++;
+        *missing |= !link->linked;
+    }
     return count;
+}
+
+void link_tell(struct relay_job *job)
+{
+    bool missing;
+    uint32_t expected = count_expected(job, &missing);
+
+    if (job->told_linked || missing)
+        return;
+    job->told_linked = true;
+    job_notice(job, CW_NOTICE_LINKED, UINT32_MAX, "linked to the %u other relays of the job",
+               expected);
 }
 
 void link_up(struct relay_conn *conn, struct relay_job *job, uint32_t relay)
@@ -32,9 +57,7 @@ void link_up(struct relay_conn *conn, struct relay_job *job, uint32_t relay)
     job->settled = true;
     if (job->entry.ledger)
         conn_outlive(conn, true, saved_conn);
-    if (count_linked(job) == job->relays - 1)
-        job_notice(job, CW_NOTICE_LINKED, UINT32_MAX, "linked to the %u other relays of the job",
-                   job->relays - 1);
+    link_tell(job);
 }
 
 void link_down(struct relay_conn *conn)
@@ -50,34 +73,98 @@ void link_down(struct relay_conn *conn)
 /* --- those that we open --------------------------------------------------------------------------
  */
 
-void link_want(struct relay_job *job, struct relay_dial *dial)
+static void want(struct relay_job *job, struct job_link *link)
 {
-    struct job_link *link = &job->links[dial->peer];
-
-    relay_pool_free(job->pool, link->dial, sizeof(*link->dial));
-    link->dial = dial;
     job->set->dials += !link->wanted;
     link->wanted = true;
 }
 
+/* How it is opened; what is known of its session stays. Returns 0 or CW_ENOMEM. */
+static int keep_dial(struct relay_job *job, struct job_link *link, const struct relay_dial *what)
+{
+    struct relay_dial was = {0};
+
+    if (link->dial)
+        was = *link->dial;
+    else
+        link->dial = relay_pool_alloc(job->pool, sizeof(*link->dial));
+    if (!link->dial)
+        return CW_ENOMEM;
+    *link->dial = *what;
+    link->dial->resumes = was.resumes;
+    link->dial->received = was.received;
+    link->dial->resume_ns = was.resume_ns;
+    explicit_bzero(was.key, sizeof(was.key));
+    return CW_OK;
+}
+
+/* Its relay is another process now: the connection with the one before leads nowhere. */
+static void move(struct relay_conn *conn)
+{
+    if (conn && conn->suspended)
+        link_want_again(conn);
+    else if (conn)
+        conn_break(conn);
+}
+
+int link_told(struct relay_job *job, const struct relay_dial *what, uint32_t incarnation,
+              bool opens)
+{
+    struct job_link *link = &job->links[what->peer];
+    struct job_link *copy = &job->copies[what->peer];
+    bool moved = link->incarnation > 0 && incarnation > link->incarnation;
+
+    if (incarnation > link->incarnation)
+        link->incarnation = incarnation;
+    if (job->set->shared->store.commit.copies && keep_dial(job, copy, what) < 0)
+        return CW_ENOMEM;
+    if (copy->dial)
+        copy->dial->copies = true;
+    if (opens && keep_dial(job, link, what) < 0)
+        return CW_ENOMEM;
+    if (opens && !link->linked)
+        want(job, link);
+    if (moved)
+        move(link->conn);
+    return CW_OK;
+}
+
 void link_want_again(struct relay_conn *conn)
 {
-    struct job_link *link = &conn->job->links[conn->peer];
+    bool copies = conn->state == CONN_COPIED;
+    struct job_link *link = copies ? &conn->job->copies[conn->peer] : &conn->job->links[conn->peer];
 
     if (!link->dial)
         return;
     link->dial->resumes = true;
     link->dial->received = conn->session.received;
     link->dial->resume_ns = conn->job->resume_ns;
-    conn->job->set->dials += !link->wanted;
-    link->wanted = true;
+    want(conn->job, link);
     if (conn->entry.ledger)
         commit_want(&conn->set->store->commit);
 }
 
-struct relay_conn *link_suspended(const struct relay_job *job, uint32_t relay)
+void link_want_copy(struct relay_job *job, uint32_t peer)
 {
-    struct relay_conn *conn = job->links[relay].conn;
+    struct job_link *copy = &job->copies[peer];
+
+    assert(copy->dial && !copy->conn);
+    copy->dial->resumes = false;
+    copy->dial->number = job->copy_out.number;
+    want(job, copy);
+}
+
+void link_want_no_copy(struct relay_job *job, uint32_t peer)
+{
+    struct job_link *copy = &job->copies[peer];
+
+    job->set->dials -= copy->wanted;
+    copy->wanted = copy->asked = false;
+}
+
+struct relay_conn *link_suspended(const struct relay_job *job, const struct relay_dialled *dialled)
+{
+    struct relay_conn *conn = (dialled->copies ? job->copies : job->links)[dialled->peer].conn;
 
     return conn && conn->suspended ? conn : NULL;
 }
@@ -88,15 +175,16 @@ static bool may_ask(const struct job_link *link)
     return !link->dial->resumes || !link->conn || conn_may_tell_acted(link->conn);
 }
 
-static bool next_wanted(struct relay_job *job, struct relay_dial *dial)
+static bool next_of(struct relay_job *job, struct job_link *links, struct relay_dial *dial)
 {
     for (uint32_t relay = 0; relay < job->relays; relay++) {
-        struct job_link *link = &job->links[relay];
+        struct job_link *link = &links[relay];
 
         if (!link->wanted || !may_ask(link))
             continue;
         link->wanted = false;
         link->asked = true;
+        link->dial->asked = ++link->asks;
         job->set->dials--;
         *dial = *link->dial;
         return true;
@@ -117,7 +205,7 @@ bool link_next_dial(struct job_set *set, struct relay_dial *dial)
     if (set->dials == 0)
         return false;
     LIST_FOREACH (job, &set->all, of_set)
-        if (next_wanted(job, dial))
+        if (next_of(job, job->links, dial) || next_of(job, job->copies, dial))
             return true;
     return false;
 }
@@ -125,16 +213,18 @@ bool link_next_dial(struct job_set *set, struct relay_dial *dial)
 struct relay_job *link_dialled(struct job_set *set, const struct relay_dialled *dialled)
 {
     struct relay_job *job = job_find(set, dialled->job);
+    struct job_link *link;
 
     assert(dialled->peer < CW_RELAYS_MAX);
-    /* another job may have its identifier, which did not ask */
-    if (!job || !job->links[dialled->peer].asked)
+    /* another job may have its identifier, which did not ask; or it was asked for anew meanwhile */
+    link = job ? &(dialled->copies ? job->copies : job->links)[dialled->peer] : NULL;
+    if (!link || !link->asked || link->asks != dialled->asked)
         return NULL;
-    job->links[dialled->peer].asked = false;
+    link->asked = false;
     if (dialled->resumed)
-        return link_suspended(job, dialled->peer) ? job : NULL;
+        return link_suspended(job, dialled) ? job : NULL;
     /* else it came to us meanwhile */
-    return link_may_come(job, dialled->peer) ? job : NULL;
+    return dialled->copies || link_may_come(job, dialled->peer) ? job : NULL;
 }
 
 void link_failed(struct relay_job *job, uint32_t relay, const char *why)

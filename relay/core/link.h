@@ -12,19 +12,29 @@ void link_up(struct relay_conn *conn, struct relay_job *job, uint32_t relay);
  * were sending. */
 void link_down(struct relay_conn *conn);
 
-/* The link to dial->peer is to be opened; `dial` is the pool's, and the job's from now on. */
-void link_want(struct relay_job *job, struct relay_dial *dial);
-/* The link's connection broke, and its session is suspended: where we opened it, it is to be opened
- * again. */
+/* All links are there that the job is to have: tells the dispatcher, once. */
+void link_tell(struct relay_job *job);
+
+/* LINK: where relay what->peer of the job is, a process of this incarnation. `opens`: the link to
+ * it is to be opened, unless it was; else that relay does so, and we know where it is for copies. A
+ * session with an earlier process goes on there. Returns 0 or CW_ENOMEM. */
+int link_told(struct relay_job *job, const struct relay_dial *what, uint32_t incarnation,
+              bool opens);
+/* A session for copies with this relay, of which LINK came; and that it is not wanted. */
+void link_want_copy(struct relay_job *job, uint32_t peer);
+void link_want_no_copy(struct relay_job *job, uint32_t peer);
+/* The connection of a link, or for copies, broke, and its session is suspended: where we opened it,
+ * it is to be opened again. */
 void link_want_again(struct relay_conn *conn);
 /* The next link that is to be opened, or job whose links are not to be opened any more. False:
  * there is none. */
 bool link_next_dial(struct job_set *set, struct relay_dial *dial);
 /* The job that wanted what was opened or could not be; it waits for it no more. NULL: the job has
- * ended, or was linked meanwhile, or has given the session up that was to be resumed. */
+ * ended, or was linked meanwhile, or has given the session up that was to be resumed, or has asked
+ * for it once more. */
 struct relay_job *link_dialled(struct job_set *set, const struct relay_dialled *dialled);
-/* The link's session that is suspended; NULL: none is. */
-struct relay_conn *link_suspended(const struct relay_job *job, uint32_t relay);
+/* Its session that is suspended; NULL: none is. */
+struct relay_conn *link_suspended(const struct relay_job *job, const struct relay_dialled *dialled);
 /* There will be none: tells the dispatcher. */
 void link_failed(struct relay_job *job, uint32_t relay, const char *why);
 

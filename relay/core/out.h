@@ -34,8 +34,8 @@ struct out_queue {
     uint64_t opened;  /* of the first byte sent over the present connection */
     uint32_t cursor;  /* the slice that is being sent ... */
     size_t cursor_at; /* ... and how much of it was */
-    uint64_t noted;   /* end of what is part of a commit that is being written ... */
-    uint64_t stable;  /* ... or has been: it survives the loss of power */
+    uint64_t noted[COMMITS_OUT_MAX]; /* end of what is part of commits that are on their way ... */
+    uint64_t stable; /* ... or there: it survives the loss of power, or of our host */
     bool keeps;
     struct relay_block *block; /* the queue's own, being filled; NULL when idle */
     uint32_t block_used;
@@ -110,15 +110,15 @@ static inline void out_skip(struct out_queue *out, uint64_t size)
 void out_cut(struct out_queue *out, uint32_t pieces);
 
 /* What is here now is part of a commit; which has ended. */
-static inline void out_note(struct out_queue *out)
+static inline void out_note(struct out_queue *out, uint64_t commit)
 {
-    out->noted = out->front + out->kept + out->bytes;
+    out->noted[commit % COMMITS_OUT_MAX] = out->front + out->kept + out->bytes;
 }
-static inline void out_settle(struct out_queue *out)
+static inline void out_settle(struct out_queue *out, uint64_t commit)
 {
-    out->stable = out->noted;
+    out->stable = out->noted[commit % COMMITS_OUT_MAX];
 }
-/* Bytes that are to be sent, and survive the loss of power. */
+/* Bytes that are to be sent, and survive that. */
 static inline uint64_t out_stable(const struct out_queue *out)
 {
     uint64_t sent = out->front + out->kept;

@@ -37,6 +37,13 @@ void recv_forward_data(struct relay_conn *conn, const uint8_t *body);
 void recv_forward_end(struct relay_conn *conn, const uint8_t *body);
 void recv_forward_sent(struct relay_conn *conn, const uint8_t *body);
 
+void recv_copy(struct relay_conn *conn, const uint8_t *body);
+void recv_cover(struct relay_conn *conn, const uint8_t *body);
+void recv_copy_ack(struct relay_conn *conn, const uint8_t *body);
+void recv_copy_close(struct relay_conn *conn, const uint8_t *body);
+void recv_copy_part(struct relay_conn *conn, const uint8_t *body);
+void recv_copy_refused(struct relay_conn *conn, const uint8_t *body);
+
 /* Each further one would make all matching of the rank slower, and the relay is others' as well. */
 #define RECV_MASKS_REFUSED                                                                         \
     "receives and probes with more than %d masks of tags: that is the bound of a rank; MPICH "     \

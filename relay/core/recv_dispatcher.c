@@ -1,4 +1,7 @@
 /* What the dispatcher of a job says. */
+#include "relay/core/copy_in.h"
+#include "relay/core/cover.h"
+#include "relay/core/link.h"
 #include "relay/core/recv.h"
 #include "relay/core/route.h"
 #include "relay/core/trim.h"
@@ -28,6 +31,37 @@ void recv_link(struct relay_conn *conn, const uint8_t *body)
     conn->start += size;
     conn->payload_left = 0;
     tell(conn, CW_FRAME_LINK, body, CW_LINK_SIZE + size);
+    if (conn->state == CONN_DISPATCHER)
+        link_tell(conn->job);
+}
+
+/* COPY and COPY_CLOSE: who has copies of our log; whose copy is for its successor now. */
+void recv_copy(struct relay_conn *conn, const uint8_t *body)
+{
+    tell(conn, CW_FRAME_COPY, body, CW_COPY_SIZE);
+    if (!commit_holds(&conn->set->store->commit))
+        conn_set_release(conn->set);
+}
+
+void recv_cover(struct relay_conn *conn, const uint8_t *body)
+{
+    struct cw_cover cover;
+
+    cw_cover_get(body, &cover);
+    cover_ask(conn->job, cover.token);
+}
+
+void recv_copy_close(struct relay_conn *conn, const uint8_t *body)
+{
+    struct cw_copy_closed closed;
+    struct cw_copy_close close;
+
+    tell(conn, CW_FRAME_COPY_CLOSE, body, CW_COPY_CLOSE_SIZE);
+    if (conn->state != CONN_DISPATCHER)
+        return;
+    cw_copy_close_get(body, &close);
+    closed = copy_in_close(conn->job, &close);
+    conn_frame(conn, CW_FRAME_COPY_CLOSED, &closed, sizeof(closed));
 }
 
 /* Whether the rank that a frame is about is at home here; else it is refused. */

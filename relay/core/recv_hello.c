@@ -1,5 +1,6 @@
 /* HELLO: who is there, and may it come in? */
 #include "relay/core/bounds.h"
+#include "relay/core/copy_in.h"
 #include "relay/core/link.h"
 #include "relay/core/recv.h"
 #include "relay/core/resume.h"
@@ -115,6 +116,10 @@ static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
         conn_refuse(conn, CW_REFUSED_DUPLICATE, "this job has a dispatcher already");
         return;
     }
+    if (jobs->count > 0 && jobs->shared->store.commit.copies) {
+        conn_refuse(conn, CW_REFUSED_LIMIT, "a relay with --log-safety copy has one job");
+        return;
+    }
     if (jobs->count == RELAY_JOBS_MAX) {
         conn_refuse(conn, CW_REFUSED_LIMIT, "the relay has its %d jobs; try again later",
                     RELAY_JOBS_MAX);
@@ -220,6 +225,49 @@ static struct relay_conn *link_that_came(const struct relay_job *job, uint32_t r
     return relay < job->relays && !job->links[relay].dial ? job->links[relay].conn : NULL;
 }
 
+/* A process in whose place another one is gets nowhere. Returns false after refusing. */
+static bool fence_relay(struct relay_conn *conn, struct relay_job *job,
+                        const struct cw_hello *hello)
+{
+    struct job_link *link = hello->rank < job->relays ? &job->links[hello->rank] : NULL;
+
+    if (link && hello->incarnation < link->incarnation) {
+        conn_refuse(conn, CW_REFUSED_FENCED,
+                    "relay %u, incarnation %u: incarnation %u took its place", hello->rank,
+                    hello->incarnation, link->incarnation);
+        return false;
+    }
+    if (link)
+        link->incarnation = hello->incarnation;
+    return true;
+}
+
+/* Another relay of the job wants a copy of its log to be kept here. */
+static void hello_copy(struct relay_conn *conn, struct relay_job *job, const struct cw_hello *hello,
+                       const uint8_t *key)
+{
+    struct cw_welcome answer = {0};
+    struct cw_err err = {0};
+    int refused;
+
+    if (hello->flags & CW_HELLO_RESUME) {
+        resume_hello(conn, copy_in_session(job, hello->rank), hello, key);
+        return;
+    }
+    if (hello->rank >= job->relays || hello->rank == job->self) {
+        conn_refuse(conn, CW_REFUSED_LIMIT, "relay %u of a job of %u relays is not expected",
+                    hello->rank, job->relays);
+        return;
+    }
+    refused = copy_in_hello(job, hello, &err);
+    if (refused) {
+        conn_refuse(conn, (enum cw_refusal)refused, "%s", err.text);
+        return;
+    }
+    welcome(conn, hello, key, &answer);
+    copy_in_up(conn, job, hello);
+}
+
 /* Another relay of the job connects: it forwards what its ranks send to ours, and the other way
  * round. */
 static void hello_relay(struct job_set *jobs, struct relay_conn *conn, const struct cw_hello *hello)
@@ -236,6 +284,12 @@ static void hello_relay(struct job_set *jobs, struct relay_conn *conn, const str
     if (!cw_stranger_proves(&conn->stranger, hello, key)) {
         conn_refuse(conn, CW_REFUSED_CREDENTIAL, "wrong credential for relay %u of the job",
                     hello->rank);
+        return;
+    }
+    if (!fence_relay(conn, job, hello))
+        return;
+    if (hello->flags & CW_HELLO_COPY) {
+        hello_copy(conn, job, hello, key);
         return;
     }
     if (hello->flags & CW_HELLO_RESUME) {

@@ -6,9 +6,15 @@
 #include "common/frame.h"
 #include "relay/memory/block.h"
 
-/* A link that a core wants: to relay `peer` of a job, as relay `self`. */
+#include <string.h>
+
+/* A link that a core wants: to relay `peer` of a job, as relay `self`; or a session for copies. */
 struct relay_dial {
     uint8_t job[CW_ID_SIZE];
+    bool copies;
+    uint32_t incarnation; /* of relay `self` */
+    uint32_t asked;       /* how often this one was asked for; comes back with what came of it */
+    uint64_t number;      /* of the COPY, for copies */
     bool cancelled;     /* the job has ended: nothing is wanted any more of what was asked for it */
     bool resumes;       /* the link's session, which is suspended */
     uint64_t received;  /* of it: bytes of the other relay's stream so far */
@@ -23,11 +29,23 @@ struct relay_dial {
 struct relay_dialled {
     uint8_t job[CW_ID_SIZE];
     uint32_t peer;
+    bool copies;
+    uint32_t asked;
     bool resumed;
     uint64_t received; /* by the other relay, of our stream; of a session that is resumed */
     struct cw_session session;
     char failure[CW_TEXT_MAX + 1]; /* empty: there is a connection */
 };
+
+/* What comes of a request, so far: that a session was opened. */
+static inline struct relay_dialled relay_dialled_of(const struct relay_dial *dial)
+{
+    struct relay_dialled dialled = {
+        .peer = dial->peer, .copies = dial->copies, .asked = dial->asked, .resumed = dial->resumes};
+
+    memcpy(dialled.job, dial->job, CW_ID_SIZE);
+    return dialled;
+}
 
 /* A piece of payload that is to go from connection to connection. */
 struct relay_cut {

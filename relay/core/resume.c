@@ -1,4 +1,5 @@
 #include "relay/core/resume.h"
+#include "relay/core/copy_in.h"
 
 /* All that led to the old connection leads to this one. */
 static void replace(struct relay_conn *conn, const struct relay_conn *old)
@@ -9,6 +10,9 @@ static void replace(struct relay_conn *conn, const struct relay_conn *old)
         job->dispatcher = conn;
     if (job->links[old->peer].conn == old)
         job->links[old->peer].conn = conn;
+    if (job->copies[old->peer].conn == old)
+        job->copies[old->peer].conn = conn;
+    copy_in_replace(job, old, conn);
     if (old->rank && old->rank->mailbox.feed.conn == old)
         old->rank->mailbox.feed.conn = conn;
 }

@@ -1,4 +1,6 @@
 #include "relay/core/route.h"
+#include "relay/core/copy_in.h"
+#include "relay/core/copy_out.h"
 #include "relay/core/link.h"
 
 #include <stdio.h>
@@ -29,33 +31,63 @@ static int tell_route(struct relay_job *job, const uint8_t *body)
 
 static int tell_link(struct relay_job *job, const uint8_t *body, size_t size)
 {
-    struct relay_dial *dial =
-        size < CW_LINK_SIZE ? NULL : relay_pool_alloc(job->pool, sizeof(*dial));
+    struct relay_dial dial = {.self = job->self, .incarnation = job->set->incarnation};
     struct cw_link link;
+    int failed;
 
-    if (size < CW_LINK_SIZE)
+    if (size < CW_LINK_SIZE || !cw_link_get(body, size, &link) || link.peer >= job->relays ||
+        link.peer == job->self || cw_cred_open(dial.key, link.sealed, job->key) < 0)
         return CW_EPROTO;
-    if (!dial)
-        return CW_ENOMEM;
-    *dial = (struct relay_dial){.self = job->self};
-    if (!cw_link_get(body, size, &link) || link.peer >= job->relays || link.peer == job->self ||
-        cw_cred_open(dial->key, link.sealed, job->key) < 0) {
-        relay_pool_free(job->pool, dial, sizeof(*dial));
-        return CW_EPROTO;
-    }
     job->settled = true;
-    dial->peer = link.peer;
-    memcpy(dial->job, job->id, CW_ID_SIZE);
-    snprintf(dial->address, sizeof(dial->address), "%s", link.address);
-    link_want(job, dial);
+    dial.peer = link.peer;
+    memcpy(dial.job, job->id, CW_ID_SIZE);
+    snprintf(dial.address, sizeof(dial.address), "%s", link.address);
+    failed = link_told(job, &dial, link.incarnation, !(link.flags & CW_LINK_COPIES));
+    explicit_bzero(dial.key, sizeof(dial.key));
+    return failed;
+}
+
+/* One for another process in our place is void. */
+static int tell_copy(struct relay_job *job, const uint8_t *body, size_t size, bool returns)
+{
+    struct cw_copy copy;
+
+    if (size != CW_COPY_SIZE || !cw_copy_get(body, &copy) || !job->set->shared->store.commit.copies)
+        return CW_EPROTO;
+    for (uint32_t i = 0; i < copy.count; i++)
+        if (copy.peer[i] >= job->relays || !job->copies[copy.peer[i]].dial)
+            return CW_EPROTO;
+    if (copy.incarnation == job->set->incarnation)
+        copy_out_told(job, &copy, returns);
     return CW_OK;
 }
 
-static int take(struct relay_job *job, uint8_t type, const uint8_t *body, size_t size)
+static int tell_close(struct relay_job *job, const uint8_t *body, size_t size)
 {
-    if (type == CW_FRAME_LINK)
+    struct cw_copy_close close;
+
+    if (size != CW_COPY_CLOSE_SIZE || !cw_copy_close_get(body, &close) ||
+        close.relay >= job->relays || close.relay == job->self)
+        return CW_EPROTO;
+    copy_in_close(job, &close);
+    return CW_OK;
+}
+
+/* `returns`: it came to the relay whose place we take. */
+static int take(struct relay_job *job, uint8_t type, const uint8_t *body, size_t size, bool returns)
+{
+    switch (type) {
+    case CW_FRAME_LINK:
         return tell_link(job, body, size);
-    return type == CW_FRAME_ROUTE && size == CW_ROUTE_SIZE ? tell_route(job, body) : CW_EPROTO;
+    case CW_FRAME_COPY:
+        return tell_copy(job, body, size, returns);
+    case CW_FRAME_COPY_CLOSE:
+        return tell_close(job, body, size);
+    case CW_FRAME_ROUTE:
+        return size == CW_ROUTE_SIZE ? tell_route(job, body) : CW_EPROTO;
+    default:
+        return CW_EPROTO;
+    }
 }
 
 static int keep(struct relay_job *job, uint8_t type, const uint8_t *body, size_t size)
@@ -79,7 +111,7 @@ static int keep(struct relay_job *job, uint8_t type, const uint8_t *body, size_t
 
 int route_tell(struct relay_job *job, uint8_t type, const uint8_t *body, size_t size)
 {
-    int failed = take(job, type, body, size);
+    int failed = take(job, type, body, size, false);
 
     return failed ? failed : keep(job, type, body, size);
 }
@@ -98,7 +130,7 @@ int route_return(struct relay_job *job, struct chain_end end)
 
         if (r.bad || size > r.left || type > UINT8_MAX)
             return CW_EPROTO;
-        failed = take(job, (uint8_t)type, bytes.at + TOLD_HEAD, size);
+        failed = take(job, (uint8_t)type, bytes.at + TOLD_HEAD, size, true);
         position += TOLD_HEAD + size;
     }
     return failed || found == CHAIN_END ? failed : CW_EPROTO;

@@ -136,13 +136,12 @@ struct relay_conn *relay_accept_conn(struct relay_core *core, const struct relay
 static void open_link(const struct relay_engine_config *config, const struct relay_dial *dial)
 {
     const struct relay_dialler *dialler = &config->dialler;
-    struct relay_dialled dialled = {
-        .peer = dial->peer,
-        .failure = "too many links are being opened, or no thread can be started"};
+    struct relay_dialled dialled = relay_dialled_of(dial);
 
     if (dialler->dial && dialler->dial(dialler->ctx, dial))
         return;
-    memcpy(dialled.job, dial->job, sizeof(dialled.job));
+    snprintf(dialled.failure, sizeof(dialled.failure),
+             "too many links are being opened, or no thread can be started");
     relay_core_undialled(config->core, &dialled);
 }
 

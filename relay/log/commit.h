@@ -152,6 +152,11 @@ bool commit_done(struct commit *commit, int error);
 /* The journal begins, for copies that have nothing of it, with all that is. `holds`: what is told
  * to the world waits already; else from the end of its first commit on. */
 void commit_copy(struct commit *commit, bool holds);
+/* What is told to the world waits from now on, also before there are copies. */
+static inline void commit_hold(struct commit *commit)
+{
+    commit->holds = true;
+}
 /* There are no copies any more. */
 void commit_copy_end(struct commit *commit);
 /* Makes the next part of `commit->number` at `at`, with room for `room` bytes; returns how many it
@@ -163,7 +168,8 @@ void commit_copied(struct commit *commit, uint64_t number);
 /* Input is to wait for the disk, or the copies. */
 static inline bool commit_waits(const struct commit *commit)
 {
-    return commit_is_on(commit) && commit->due_bytes > COMMIT_BEHIND_MAX;
+    return commit_is_on(commit) ? commit->due_bytes > COMMIT_BEHIND_MAX
+                                : commit->copies && commit->holds;
 }
 
 #endif

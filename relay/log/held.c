@@ -280,11 +280,18 @@ static void end_commit(struct held *held)
     forget_gone(held);
 }
 
+bool held_is_left(const struct ledger_memory *memory, uint32_t incarnation)
+{
+    const struct ledger_header *header = &memory->header;
+
+    return header->magic == LEDGER_MAGIC && header->done > 0 && header->incarnation == incarnation;
+}
+
 bool held_is_whole(const struct held *held)
 {
     const struct ledger_memory *memory = held->ledger.memory;
 
-    return memory && memory->header.magic == LEDGER_MAGIC && memory->header.done > 0;
+    return memory && held_is_left(memory, memory->header.incarnation);
 }
 
 /* --- parts ---------------------------------------------------------------------------------------

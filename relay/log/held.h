@@ -48,5 +48,7 @@ int held_take(struct held *held, struct journal_reader *reader, struct cw_err *e
 
 /* There is a whole commit. */
 bool held_is_whole(const struct held *held);
+/* The same of memory that may not be open, and of this incarnation of the relay. */
+bool held_is_left(const struct ledger_memory *memory, uint32_t incarnation);
 
 #endif

@@ -161,7 +161,8 @@ static void put_link(struct client *c, uint8_t how)
 /* A link that was asked for, or was not, is open, or cannot be opened. */
 static void dialled(struct client *c, uint8_t how)
 {
-    struct relay_dialled dialled = {.peer = how & 3, .resumed = how & 4};
+    struct relay_dialled dialled = {
+        .peer = how & 3, .resumed = how & 4, .asked = 1 + (how >> 3 & 1)};
 
     if (c->conn)
         return;

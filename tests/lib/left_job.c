@@ -18,6 +18,7 @@ struct client {
 
 static struct client clients[CLIENTS];
 static struct relay_core *core;
+static struct relay_dial last_dial; /* that it asked for */
 static left_job_disk *carry_out;
 static uint64_t now_ns;
 const uint8_t left_job_key[CW_KEY_SIZE] = {1, 2, 3};
@@ -86,8 +87,10 @@ static void collect(void)
     do {
         while ((conn = relay_core_next_ready(core)))
             drain(relay_conn_owner(conn));
-        while (relay_core_next_dial(core, &dial))
+        while (relay_core_next_dial(core, &dial)) {
             must_hold(dial.cancelled || dial.peer < CW_RELAYS_MAX);
+            last_dial = dial;
+        }
     } while (serve_disk());
 }
 
@@ -237,9 +240,12 @@ static void put_route(void)
 
 static void link_up(bool resumed, uint64_t received)
 {
-    struct relay_dialled dialled = {.peer = 1, .resumed = resumed, .received = received};
+    struct relay_dialled dialled = relay_dialled_of(&last_dial);
     struct client *c = &clients[LINK];
 
+    dialled.peer = 1;
+    dialled.resumed = resumed;
+    dialled.received = received;
     memcpy(dialled.job, job_id, CW_ID_SIZE);
     c->conn = relay_conn_dialled(core, &dialled, now_ns, c);
     collect();

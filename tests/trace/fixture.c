@@ -31,7 +31,7 @@ static void note_dials(struct fixture *f)
     struct relay_dial dial;
 
     while (relay_core_next_dial(f->core, &dial)) {
-        struct relay_dialled failed = {.peer = dial.peer};
+        struct relay_dialled failed = relay_dialled_of(&dial);
 
         if (dial.cancelled) {
             f->cancels++;
@@ -40,7 +40,6 @@ static void note_dials(struct fixture *f)
         f->dial = dial;
         if (f->dials++ < FIXTURE_DIALS)
             continue;
-        memcpy(failed.job, dial.job, CW_ID_SIZE);
         snprintf(failed.failure, sizeof(failed.failure),
                  "too many links are being opened, or no thread can be started");
         relay_core_undialled(f->core, &failed);
@@ -69,8 +68,14 @@ void fixture_end(void)
             fixture_fini(started[i]);
 }
 
-static void configure(struct fixture *f, uint64_t memory_max, uint64_t log_memory,
-                      uint64_t log_disk, struct ledger_memory *left, uint64_t journal)
+static struct relay_region region_of(struct ledger_memory *left)
+{
+    return (struct relay_region){.start = left_region(left), .size = LEFT_REGION};
+}
+
+/* The core is still to be made. */
+static void prepare(struct fixture *f, uint64_t memory_max, uint64_t log_memory, uint64_t log_disk,
+                    struct ledger_memory *left)
 {
     memset(f, 0, offsetof(struct fixture, story));
     f->story[0] = '\0';
@@ -84,10 +89,9 @@ static void configure(struct fixture *f, uint64_t memory_max, uint64_t log_memor
                                            .memory_max = memory_max,
                                            .log_memory = log_memory,
                                            .log_disk = log_disk,
-                                           .ledger = left,
-                                           .journal.number = journal};
+                                           .ledger = left};
     if (left)
-        f->config.region = (struct relay_region){.start = left_region(left), .size = LEFT_REGION};
+        f->config.region = region_of(left);
 }
 
 static void begin(struct fixture *f)
@@ -100,7 +104,8 @@ static void begin(struct fixture *f)
 static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, uint64_t log_disk,
                  struct ledger_memory *left, uint64_t journal)
 {
-    configure(f, memory_max, log_memory, log_disk, left, journal);
+    prepare(f, memory_max, log_memory, log_disk, left);
+    f->config.journal.number = journal;
     begin(f);
 }
 
@@ -136,10 +141,44 @@ void fixture_init_journal(struct fixture *f)
 
 void fixture_init_channel(struct fixture *f, const struct relay_channel *channel)
 {
-    configure(f, FIXTURE_MEMORY, FIXTURE_MEMORY, 0, left_new(), 1);
+    prepare(f, FIXTURE_MEMORY, FIXTURE_MEMORY, 0, left_new());
+    f->config.journal.number = 1;
     f->config.channel = *channel;
     f->log = f->channel = true;
     begin(f);
+}
+
+static void prepare_copies(struct fixture *f, struct ledger_memory *left)
+{
+    prepare(f, FIXTURE_MEMORY, FIXTURE_MEMORY, 0, left);
+    f->config.journal.copies = true;
+    f->log = true;
+}
+
+void fixture_init_copies(struct fixture *f, uint32_t copies, uint64_t region)
+{
+    prepare_copies(f, left_new());
+    for (uint32_t i = 0; i < copies; i++) {
+        struct ledger_memory *memory = left_new();
+
+        f->config.copies[i] =
+            (struct relay_copy_memory){.memory = memory, .region = region_of(memory)};
+        f->config.copies[i].region.size = region;
+    }
+    begin(f);
+}
+
+struct relay_returned fixture_init_successor(struct fixture *f, struct ledger_memory *left,
+                                             uint32_t incarnation)
+{
+    struct relay_returned returned = {0};
+
+    prepare_copies(f, left);
+    f->config.incarnation = incarnation;
+    begin(f);
+    CU_ASSERT_TRUE_FATAL(relay_core_return(f->core, &returned));
+    fixture_collect(f);
+    return returned;
 }
 
 void fixture_start(struct fixture *f, uint32_t ranks)
@@ -180,6 +219,8 @@ void fixture_fini(struct fixture *f)
     f->core = NULL;
     left_free(f->left);
     f->left = NULL;
+    for (uint32_t i = 0; i < CW_RELAYS_MAX; i++)
+        left_free(f->config.copies[i].memory);
     fake_disk_fini(&f->disk);
     client_fini(&f->dispatcher);
     for (int i = 0; i < FIXTURE_RANKS; i++)
@@ -384,6 +425,9 @@ static bool disk_done(struct fixture *f)
 
 void fixture_collect(struct fixture *f)
 {
+    drain_all(f);
+    if (relay_core_covers(f->core)) /* there is nothing that was not given to it */
+        relay_core_looked(f->core);
     drain_all(f);
     disk_take(f);
     while (!f->disk_waits && disk_done(f))

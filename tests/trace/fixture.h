@@ -14,7 +14,7 @@
 #include "tests/lib/fake_disk.h"
 #include "tests/lib/left.h"
 
-#define FIXTURES 2 /* at a time */
+#define FIXTURES 4 /* at a time */
 #define FIXTURE_RANKS 8
 #define FIXTURE_OTHERS 4
 #define FIXTURE_CLIENTS (1 + FIXTURE_RANKS + FIXTURE_OTHERS)
@@ -97,6 +97,13 @@ void fixture_init_left(struct fixture *f, uint64_t log_memory, uint64_t log_disk
 void fixture_init_journal(struct fixture *f);
 /* The same; and its ranks are their own mailboxes, in a channel memory that the core reads. */
 void fixture_init_channel(struct fixture *f, const struct relay_channel *channel);
+/* The same as _left; its log can be copied to others, and it has memory for `copies` of theirs,
+ * with regions of so many bytes (at most LEFT_REGION). */
+void fixture_init_copies(struct fixture *f, uint32_t copies, uint64_t region);
+/* The same, where another relay of which this is the copy was: this incarnation of it. Owns `left`.
+ * Returns what came of the jobs. */
+struct relay_returned fixture_init_successor(struct fixture *f, struct ledger_memory *left,
+                                             uint32_t incarnation);
 /* A job of `ranks` ranks, all connected; the story starts afterwards. */
 void fixture_start(struct fixture *f, uint32_t ranks);
 /* The story begins anew. */

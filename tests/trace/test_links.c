@@ -133,12 +133,11 @@ static struct client *hello_relay(uint32_t number, const uint8_t *key)
 /* What the dialler does, and gives back. */
 static void dial(void)
 {
-    struct relay_dialled dialled = {.peer = relay[0].dial.peer};
+    struct relay_dialled dialled = relay_dialled_of(&relay[0].dial);
 
     ends[1] = hello_relay(relay[0].dial.self, relay[0].dial.key);
     ends[0] = &relay[0].other[1];
     *ends[0] = (struct client){.fixture = &relay[0], .name = "x", .stalled = true};
-    memcpy(dialled.job, relay[0].dial.job, CW_ID_SIZE);
     dialled.session = ends[1]->codec.session;
     ends[0]->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, ends[0]);
     CU_ASSERT_PTR_NOT_NULL_FATAL(ends[0]->conn);
@@ -188,11 +187,13 @@ TEST(both_are_told)
 
 TEST(dial_that_fails)
 {
-    struct relay_dialled dialled = {.peer = 1, .failure = "nobody is there"};
+    struct relay_dialled dialled;
 
     open_job(&relay[0], 0, false);
     open_job(&relay[1], 1, false);
     say_link("unix:there");
+    dialled = relay_dialled_of(&relay[0].dial);
+    strcpy(dialled.failure, "nobody is there");
     fixture_forget(&relay[0]);
     memcpy(dialled.job, relay[0].job, CW_ID_SIZE);
     relay_core_undialled(relay[0].core, &dialled);
@@ -532,7 +533,7 @@ static void break_link(void)
 /* What the dialler does when it is to resume. */
 static void dial_again(void)
 {
-    struct relay_dialled dialled = {.peer = relay[0].dial.peer, .resumed = true};
+    struct relay_dialled dialled = relay_dialled_of(&relay[0].dial);
     struct client *c = &relay[1].other[0];
 
     fixture_connect(&relay[1], c, "x");
@@ -545,7 +546,6 @@ static void dial_again(void)
     c->stalled = false;
     fixture_hello(c);
     CU_ASSERT_TRUE(c->welcome.flags & CW_WELCOME_RESUMED);
-    memcpy(dialled.job, relay[0].dial.job, CW_ID_SIZE);
     dialled.received = c->welcome.received;
     ends[0]->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, ends[0]);
     CU_ASSERT_PTR_NOT_NULL_FATAL(ends[0]->conn);
@@ -576,12 +576,13 @@ TEST(link_that_resumes)
 
 TEST(link_that_is_given_up)
 {
-    struct relay_dialled dialled = {.peer = 1, .resumed = true, .failure = "refused"};
+    struct relay_dialled dialled;
 
     resume_ms = 5000;
     start_linked(false, FEED_WHOLE);
     break_link();
-    memcpy(dialled.job, relay[0].job, CW_ID_SIZE);
+    dialled = relay_dialled_of(&relay[0].dial);
+    strcpy(dialled.failure, "refused");
     relay_core_undialled(relay[0].core, &dialled);
     fixture_collect(&relay[0]);
     expect_has(&relay[0], "d > NOTICE UNLINKED 'the link to relay 1 of the job broke: refused'\n");
@@ -596,20 +597,20 @@ TEST(link_that_is_given_up)
 /* A job ends while its link is being opened, and another takes its identifier. */
 TEST(link_of_the_job_before)
 {
-    struct relay_dialled dialled = {.peer = 1};
+    struct relay_dialled dialled;
     struct client *c = &relay[0].other[0];
 
     for (uint32_t self = 0; self < 2; self++) {
         open_job(&relay[0], 0, false);
         open_job(&relay[1], 1, false);
         say_link("unix:there");
+        dialled = relay_dialled_of(&relay[0].dial);
         fixture_close(&relay[0].dispatcher, "the job is over");
         fixture_connect(&relay[0], &relay[0].dispatcher, "d");
         fixture_hello_dispatcher(&relay[0].dispatcher, RANKS);
         if (self == 1)
             say_route(&relay[0], 1);
         fixture_forget(&relay[0]);
-        memcpy(dialled.job, relay[0].job, CW_ID_SIZE);
         *c = (struct client){.fixture = &relay[0], .name = "x"};
         c->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, c);
         fixture_collect(&relay[0]);

@@ -2,6 +2,7 @@
  * between them, either way, comes again, and once. Rank 0 is at home at relay 0, rank 1 at relay 1.
  */
 #include "common/cred.h"
+#include "tests/trace/ends.h"
 #include "tests/trace/killed.h"
 #include "tests/trace/say.h"
 #include "tests/unit/suites.h"
@@ -21,85 +22,14 @@ static struct client *const r1 = &relay[1].rank[1];
 static struct client *const end0 = &relay[0].other[0]; /* of the link: it dials */
 static struct client *const end1 = &relay[1].other[0];
 
-/* --- the link -----------------------------------------------------------------------------------
- */
-static bool move(struct client *from, struct client *to)
-{
-    struct iovec iov;
-    size_t room;
-    void *at;
-
-    if (!from->conn || !to->conn || !relay_conn_has_output(from->conn))
-        return false;
-    CU_ASSERT_EQUAL_FATAL(relay_conn_output(from->conn, &iov, 1), 1);
-    CU_ASSERT_EQUAL_FATAL(relay_conn_space(to->conn, &at, &room), CW_OK);
-    room = iov.iov_len < room ? iov.iov_len : room;
-    memcpy(at, iov.iov_base, room);
-    relay_conn_written(from->conn, room);
-    relay_conn_input(to->conn, room);
-    fixture_collect(from->fixture);
-    fixture_collect(to->fixture);
-    return true;
-}
-
 static void pump(void)
 {
-    while (move(end0, end1) || move(end1, end0))
-        ;
+    ends_pump(end0, end1);
 }
 
-/* What is queued is written, and gets lost on the way. */
-static void lose(struct client *from)
-{
-    while (relay_conn_has_output(from->conn)) {
-        struct iovec iov;
-
-        CU_ASSERT_EQUAL_FATAL(relay_conn_output(from->conn, &iov, 1), 1);
-        relay_conn_written(from->conn, iov.iov_len);
-    }
-}
-
-/* And no more than that: what follows is for who gets the link. */
-static void read_welcome(struct client *c)
-{
-    const size_t size = CW_FRAME_HEADER + CW_WELCOME_SIZE;
-    struct codec_frame frame;
-    struct cw_err err;
-    struct iovec iov;
-
-    CU_ASSERT_EQUAL_FATAL(relay_conn_output(c->conn, &iov, 1), 1);
-    CU_ASSERT_TRUE_FATAL(iov.iov_len >= size);
-    codec_receive(&c->codec, iov.iov_base, size);
-    relay_conn_written(c->conn, size);
-    CU_ASSERT_EQUAL_FATAL(codec_next(&c->codec, &frame, &err), 1);
-    CU_ASSERT_EQUAL_FATAL(frame.header.type, CW_FRAME_WELCOME);
-    CU_ASSERT_TRUE(cw_welcome_get(frame.body, &c->welcome));
-}
-
-/* What the dialler does: a handshake with relay 1, and then the link is relay 0's. */
 static void dial(void)
 {
-    const struct relay_dial *wanted = &relay[0].dial;
-    struct relay_dialled dialled = {.peer = wanted->peer, .resumed = wanted->resumes};
-
-    fixture_connect(&relay[1], end1, "x");
-    end1->hello = (struct cw_hello){.role = CW_ROLE_RELAY,
-                                    .rank = wanted->self,
-                                    .incarnation = 1,
-                                    .flags = wanted->resumes ? CW_HELLO_RESUME : 0,
-                                    .received = wanted->received};
-    memcpy(end1->key, wanted->key, CW_KEY_SIZE);
-    end1->stalled = true;
-    fixture_hello(end1);
-    read_welcome(end1);
-    CU_ASSERT_EQUAL(end1->welcome.flags, wanted->resumes ? CW_WELCOME_RESUMED : 0);
-    memcpy(dialled.job, wanted->job, CW_ID_SIZE);
-    dialled.session = end1->codec.session;
-    dialled.received = end1->welcome.received;
-    *end0 = (struct client){.fixture = &relay[0], .name = "x", .stalled = true};
-    end0->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, end0);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(end0->conn);
-    fixture_collect(&relay[0]);
+    ends_dial(&relay[0], end0, &relay[1], end1);
 }
 
 /* --- the job ------------------------------------------------------------------------------------
@@ -200,8 +130,8 @@ static void frames_come_again(uint32_t killed, bool lost)
     say_send_kind(r0, CW_SEND_SYNC, 1, 9, 6, "two");
     say_send(r1, 0, 7, "three");
     if (lost) {
-        lose(end0);
-        lose(end1);
+        ends_lose(end0);
+        ends_lose(end1);
     }
     kill_one(killed);
     say_recv(r1, 1, 5);
@@ -236,7 +166,7 @@ static void message_goes_on(uint32_t killed, bool posted, bool lost)
     pump();
     say_more(r0, 5, PART, PART);
     if (lost)
-        lose(end0);
+        ends_lose(end0);
     kill_one(killed);
     say_more(r0, 5, 2 * PART, PART);
     pump();
@@ -264,7 +194,7 @@ TEST(received_is_told_when_it_is_committed)
     relay[0].disk_waits = true;
     relay[0].dials = 0;
     say_send(r1, 0, 5, "one");
-    CU_ASSERT_TRUE(move(end1, end0));
+    CU_ASSERT_TRUE(ends_move(end1, end0));
     end1->stalled = end0->stalled = false;
     fixture_close(end1, "cut");
     fixture_close(end0, "cut");

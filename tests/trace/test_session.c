@@ -403,9 +403,10 @@ static const uint8_t rank_types[] = {
     CW_FRAME_ACK,      CW_FRAME_SEND,   CW_FRAME_SEND_DATA, CW_FRAME_RECV,  CW_FRAME_MRECV,
     CW_FRAME_PROBE,    CW_FRAME_CANCEL, CW_FRAME_BYE,       CW_FRAME_TAKEN, CW_FRAME_READINGS,
     CW_FRAME_UNLOGGED, CW_FRAME_POINT,  CW_FRAME_COUNTED};
-static const uint8_t dispatcher_types[] = {CW_FRAME_ACK,     CW_FRAME_STATS_ASK,  CW_FRAME_ROUTE,
-                                           CW_FRAME_LINK,    CW_FRAME_CUT,        CW_FRAME_RANK_END,
-                                           CW_FRAME_JOB_END, CW_FRAME_CHECKPOINT, CW_FRAME_TRIM};
+static const uint8_t dispatcher_types[] = {
+    CW_FRAME_ACK,  CW_FRAME_STATS_ASK, CW_FRAME_ROUTE,   CW_FRAME_LINK,
+    CW_FRAME_CUT,  CW_FRAME_RANK_END,  CW_FRAME_JOB_END, CW_FRAME_CHECKPOINT,
+    CW_FRAME_TRIM, CW_FRAME_COPY,      CW_FRAME_COVER,   CW_FRAME_COPY_CLOSE};
 static const uint8_t new_types[] = {CW_FRAME_HELLO};
 
 static bool is_one_of(uint8_t type, const uint8_t *types, size_t count)
