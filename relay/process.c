@@ -18,6 +18,13 @@ int relay_kept_make(struct relay_kept *kept, const char *log_dir, struct cw_err 
     return CW_OK;
 }
 
+void relay_kept_take(struct relay_kept *kept, int state_fd, const char *log_dir)
+{
+    kept->state_fd = state_fd;
+    if (log_dir)
+        kept->disk_fd = disk_make_file(log_dir);
+}
+
 void relay_kept_close(struct relay_kept *kept)
 {
     cw_close(&kept->state_fd);

@@ -14,6 +14,8 @@ struct relay_kept {
 /* Makes what was not made yet; `log_dir` is NULL where the logs have no disk. Where the file cannot
  * be made, the relay says why: it tries as well. All of it is the caller's. Errors: CW_ESYS. */
 int relay_kept_make(struct relay_kept *kept, const char *log_dir, struct cw_err *err);
+/* Likewise, of one that goes on from a copy of its log, which is in this file in memory. */
+void relay_kept_take(struct relay_kept *kept, int state_fd, const char *log_dir);
 void relay_kept_close(struct relay_kept *kept);
 
 #endif

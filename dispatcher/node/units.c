@@ -265,7 +265,7 @@ static int take_copy(struct job_unit *u, struct cw_err *err)
         return CW_OK;
     fd = copy_fds_take(&u->of->unit[order->from].copies, order->number, err);
     if (fd >= 0)
-        u->kept.state_fd = fd;
+        relay_kept_take(&u->kept, fd, order->dir[0] ? order->dir : NULL);
     return err->code;
 }
 

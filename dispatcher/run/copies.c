@@ -120,7 +120,7 @@ static void fail_lost(struct copies *c, const struct backups_order *order)
 
 static void log_changes(struct copies *c, const char *cause)
 {
-    for (uint32_t relay = 0; relay < c->core.relays; relay++) {
+    for (uint32_t relay = 0; c->logs && relay < c->core.relays; relay++) {
         bool is = backups_is_covered(&c->core, relay);
 
         if (is == (c->covered >> relay & 1))
@@ -210,11 +210,20 @@ bool copies_are_settled(const struct copies *c)
     return c->settled;
 }
 
+void copies_begin_events(struct copies *c)
+{
+    c->logs = true;
+    log_changes(c, NULL);
+}
+
 /* --- what is heard --- */
 
-void copies_notice(struct copies *c, uint32_t relay, const struct cw_notice_body *notice)
+/* A relay that holds all back cannot say that it is not covered: its backup does. */
+void copies_notice(struct copies *c, const struct cw_notice_body *notice)
 {
-    if (!c->begun)
+    uint32_t relay = notice->rank;
+
+    if (!c->begun || relay >= c->core.relays)
         return;
     if (notice->code == CW_NOTICE_COVERED) {
         backups_covered(&c->core, relay, notice->acts);

@@ -19,6 +19,7 @@ struct copies {
     bool shares;             /* it was said that ranks share slots */
     bool begun;              /* there are copies */
     bool settled;            /* ... whose first ones are made */
+    bool logs;               /* events are written */
     struct loop_timer timer; /* until then */
 };
 
@@ -30,10 +31,12 @@ void copies_close(struct copies *copies); /* zeroed is allowed */
  * are, or cannot be. */
 void copies_begin(struct copies *copies);
 bool copies_are_settled(const struct copies *copies);
+/* Events can be written from now on. */
+void copies_begin_events(struct copies *copies);
 
 /* --- what is heard --- */
-/* COVERED, or UNCOVERED. */
-void copies_notice(struct copies *copies, uint32_t relay, const struct cw_notice_body *notice);
+/* COVERED, or UNCOVERED, of the relay that it names. */
+void copies_notice(struct copies *copies, const struct cw_notice_body *notice);
 void copies_closed(struct copies *copies, uint32_t at, const struct cw_copy_closed *closed);
 /* The relay's process is lost with its host, which copies_host_lost tells soon. False: the job has
  * no copies of its log. */

@@ -570,6 +570,7 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
     if (parts_open_ranks(&d->parts, &d->job, &events, d, err) < 0 ||
         await_server(d, exit_code, err) < 0)
         return err->code;
+    copies_begin_events(&d->copies);
     if (d->parts.resumed)
         return resume_take_up(&d->parts, &d->job, err);
     resume_begin(&d->parts);

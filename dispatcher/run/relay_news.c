@@ -155,14 +155,14 @@ static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *no
     struct relay_news *n = ctx;
     char text[CW_ADDRESS_MAX + CW_TEXT_MAX + 16];
 
-    if (notice->rank == JOB_NO_RANK)
+    if (notice->rank == JOB_NO_RANK || is_of_copies(notice))
         log_verbose(&n->parts->log, "relay: %s", notice->text);
     else
         log_verbose(&n->parts->log, "relay: rank %u: %s", notice->rank, notice->text);
     if (notice->code == CW_NOTICE_FATAL) {
         job_fail(n->job, 1, now_of(n), "%s", notice->text);
     } else if (is_of_copies(notice)) {
-        copies_notice(n->parts->copies, relay, notice);
+        copies_notice(n->parts->copies, notice);
         n->ready |= copies_are_settled(n->parts->copies);
     } else if (notice->code == CW_NOTICE_UNLINKED) {
         /* most likely the other relay has ended, of which there is more to be heard */

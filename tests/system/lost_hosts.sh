@@ -69,7 +69,6 @@ one_is_killed() {
   expect_solver 300 6000 8
   moved 1
   [[ $(event host_lost) = 1 ]] || wrong "there are $(event host_lost) events host_lost"
-  nothing_stays 1 2 3 4
 }
 
 # Sixteen ranks, which send to each other at random, and check what comes.
