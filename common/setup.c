@@ -23,7 +23,7 @@ static bool shares_well(const struct cw_setup *v)
 
     if (!(v->flags & CW_SETUP_CHANNEL))
         return true;
-    if (v->channel_ranks > CW_CHANNEL_RANKS_MAX)
+    if (v->channel_ranks > CW_CHANNEL_RANKS_MAX || v->channel_group >= CW_RELAYS_MAX)
         return false;
     for (uint32_t i = 0; i < v->channel_ranks; i++) {
         if (v->channel_rank[i] >= v->ranks ||

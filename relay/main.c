@@ -2,6 +2,7 @@
 #include "relay/main.h"
 #include "common/fd.h"
 #include "common/signals.h"
+#include "relay/channel_file.h"
 #include "relay/dial.h"
 #include "relay/keeper.h"
 #include "relay/log_files.h"
@@ -27,6 +28,7 @@ struct relay_options {
     struct relay_settings settings;
     struct relay_place place;
     int ready_fd; /* -1, or where to say that all listeners are open */
+    struct channel_file channel;
     int state_fd; /* -1, or what is kept of a relay whose process ends, and is there for the next */
     int disk_fd;  /* -1, or the file of its log, likewise */
     uint32_t copy_count; /* relays of its job of whose logs it may keep a copy ... */
@@ -104,6 +106,8 @@ static const struct cw_option own_options[] = {
     {"ready-fd", .argument = "FD", CW_OPTION_FD, AT(ready_fd)},
     {"state-fd", .argument = "FD", CW_OPTION_FD, AT(state_fd)},
     {"disk-fd", .argument = "FD", CW_OPTION_FD, AT(disk_fd)},
+    {"channel-fd", .argument = "FD", CW_OPTION_FD, AT(channel.memory)},
+    {"channel-disk-fd", .argument = "FD", CW_OPTION_FD, AT(channel.file)},
     {"copy-fds", .argument = "FIRST,COUNT", CW_OPTION_CALL, 0, .take = take_copies},
     {"incarnation", .argument = "N", CW_OPTION_NUMBER, AT(incarnation), 1, UINT32_MAX},
     {"list-engines", .kind = CW_OPTION_FLAG, .at = AT(list), .help = "one line for each engine"},
@@ -343,6 +347,7 @@ static int run(struct relay_options *o, const struct relay_region *region,
     struct relay_core_config config = {.memory_max = settings->memory_max,
                                        .log_memory = relay_settings_log_memory(settings),
                                        .region = *region,
+                                       .channel = channel_file_source(&o->channel),
                                        .ledger = ledger};
     struct log_files files;
     int failed = relay_place_open(&o->place, err);
@@ -436,6 +441,7 @@ int cmd_relay(int argc, char **argv)
 {
     struct relay_options o = {.place.key_fd = -1,
                               .ready_fd = -1,
+                              .channel = {-1, -1},
                               .state_fd = -1,
                               .disk_fd = -1,
                               .incarnation = 1,

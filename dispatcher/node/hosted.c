@@ -1,10 +1,7 @@
 #include "dispatcher/node/hosted.h"
-#include "common/channel.h"
 #include "dispatcher/node/blobs.h"
 #include "dispatcher/node/process.h"
 #include "dispatcher/wire/stream_fd.h"
-#include "relay/disk.h"
-#include "relay/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +9,6 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -50,8 +46,7 @@ struct start {
 struct hosted {
     struct hosted_config config;
     struct blobs blobs;
-    bool ended;                 /* no process is left */
-    struct channel_fds channel; /* the channel memory of the job */
+    bool ended; /* no process is left */
     struct start *starts;
     struct loop_timer sweep; /* when starts may be freed */
 };
@@ -310,68 +305,20 @@ static void leave(struct start *s)
     loop_timer_set(&s->of->sweep, 0);
 }
 
-static void close_channel(struct hosted *h)
-{
-    if (h->channel.memory >= 0)
-        close(h->channel.memory);
-    if (h->channel.file >= 0)
-        close(h->channel.file);
-    h->channel = (struct channel_fds){-1, -1};
-}
-
-/* The file for what of the log memory does not hold: where there is no disk for it, none. */
-static int open_channel_file(const struct cw_setup *setup)
-{
-    const char *dir = relay_settings_log_dir(&(struct relay_settings){.log_dir = NULL});
-    uint64_t size = disk_in_memory(dir) ? 0 : disk_free(dir) / 2;
-    int fd;
-
-    size = cw_channel_blocks_of(setup->channel_ranks,
-                                size < setup->channel_disk ? size : setup->channel_disk);
-    fd = size ? disk_make_file(dir) : -1;
-    if (fd >= 0 && ftruncate(fd, (off_t)size) < 0) {
-        close(fd);
-        fd = -1;
-    }
-    return fd;
-}
-
-/* The channel memory of the job, which all its ranks here map: it outlives each of them, and ends
- * with this node. Its pages are made when they are written. */
-static int open_channel(struct hosted *h, const struct cw_setup *setup, struct cw_err *err)
-{
-    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    int *fd = &h->channel.memory;
-
-    if (!(setup->flags & CW_SETUP_CHANNEL) || *fd >= 0)
-        return CW_OK;
-    *fd = memfd_create("causeway-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (*fd >= 0 && ftruncate(*fd, (off_t)setup->channel_bytes) == 0 &&
-        fcntl(*fd, F_ADD_SEALS, seals) == 0) {
-        h->channel.file = open_channel_file(setup);
-        return CW_OK;
-    }
-    cw_err_set(err, CW_ESYS,
-               "starting rank %u: channel memory of %llu bytes: %s; --channel off does "
-               "without",
-               setup->process.rank, (unsigned long long)setup->channel_bytes, strerror(errno));
-    close_channel(h);
-    return err->code;
-}
-
 static int launch(struct start *s, struct node_start *order, struct cw_err *err)
 {
+    const struct channel_fds *channel = group_memory_of(s->of->config.memory, &order->setup, err);
     int stdin_fd = -1;
     int image_fd = -1;
 
-    if (open_channel(s->of, &order->setup, err) < 0)
-        return err->code;
+    if (!channel)
+        return cw_err_wrap(err, "starting rank %u", order->setup.process.rank);
     if (order->flags & NODE_START_READS)
         stdin_fd = open_inlet(s, NODE_STREAM_IN, err);
     if (err->code == CW_OK && order->flags & NODE_START_FROM_IMAGE)
         image_fd = open_inlet(s, NODE_STREAM_IMAGE, err);
     if (err->code == CW_OK)
-        process_start(&s->process, &order->setup, stdin_fd, image_fd, &s->of->channel, err);
+        process_start(&s->process, &order->setup, stdin_fd, image_fd, channel, err);
     if (stdin_fd >= 0)
         close(stdin_fd);
     if (image_fd >= 0)
@@ -517,7 +464,6 @@ struct hosted *hosted_new(const struct hosted_config *config, struct cw_err *err
         return NULL;
     }
     h->config = *config;
-    h->channel = (struct channel_fds){-1, -1};
     loop_timer_add(config->loop, &h->sweep, sweep, h);
     return h;
 }
@@ -546,6 +492,5 @@ void hosted_free(struct hosted *h)
         free(s);
     }
     blobs_free(&h->blobs);
-    close_channel(h);
     free(h);
 }

@@ -4,6 +4,7 @@
 #define DISPATCHER_HOSTED_H
 
 #include "common/loop.h"
+#include "dispatcher/node/group_memory.h"
 #include "dispatcher/wire/node_frames.h"
 
 #define HOSTED_STALL_S 20        /* between two bytes of an image, for the process that reads it */
@@ -16,7 +17,8 @@ struct hosted_config {
     struct mux *mux;
     uint32_t ranks;
     uint64_t alive_period_ns;
-    int keep_fd; /* as of struct process */
+    int keep_fd;                 /* as of struct process */
+    struct group_memory *memory; /* borrowed */
     /* Whether there is a connection: signs of life are for this moment alone. */
     bool (*connected)(void *ctx);
     void *ctx;

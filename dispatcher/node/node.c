@@ -32,7 +32,8 @@ struct node {
     struct attach_socket *attach_socket;
     struct mux *mux; /* NULL: it has no session yet */
     node_answer *answer;
-    struct hosted *hosted; /* NULL: it has no job; its host is asked */
+    struct group_memory memory; /* of its ranks */
+    struct hosted *hosted;      /* NULL: it has no job; its host is asked */
     struct units *units;
     struct stager *stager;
     uint8_t *key; /* of the session; of cw_secret_alloc */
@@ -179,10 +180,15 @@ static int serve_job(struct node *n, const struct greeting_open *open, struct cw
                                    .ranks = open->ranks,
                                    .alive_period_ns = open->alive_period_ns,
                                    .keep_fd = n->kept.keep_fd,
+                                   .memory = &n->memory,
                                    .connected = is_connected,
                                    .ctx = n};
-    struct units_config units = {
-        .loop = n->loop, .mux = n->mux, .dir = n->dir.path, .job = open->job, .kept = n->kept.log};
+    struct units_config units = {.loop = n->loop,
+                                 .mux = n->mux,
+                                 .dir = n->dir.path,
+                                 .job = open->job,
+                                 .kept = n->kept.log,
+                                 .memory = &n->memory};
 
     memcpy(n->key, open->key, CW_KEY_SIZE);
     set_stack_limit(open->stack_bytes);
@@ -356,6 +362,7 @@ static void close_all(struct node *n)
     if (n->units)
         children_kill(is_service, n);
     units_free(n->units);
+    group_memory_close(&n->memory);
     stager_free(n->stager);
     attach_socket_close(n->attach_socket);
     if (n->dir_made)
@@ -383,6 +390,7 @@ int node_run(const struct node_kept *kept, node_answer *answer, struct cw_err *e
     n->here = kept;
     n->kept = kept ? *kept : (struct node_kept){-1, {-1, -1}};
     n->answer = answer;
+    group_memory_init(&n->memory);
     err->code = CW_OK;
     if (open_all(n, err) == CW_OK) {
         while (!n->over && !n->ending)

@@ -61,6 +61,7 @@ static int ending_signal(const struct job_unit *u)
 
 static int add_kept(struct job_unit *u, struct command *command, struct cw_err *err)
 {
+    const struct channel_fds *channel = &u->of->config.memory->group[u->order->number];
     const char *log_dir = u->order->dir[0] ? u->order->dir : NULL;
 
     if (relay_kept_make(&u->kept, log_dir, err) < 0)
@@ -68,6 +69,10 @@ static int add_kept(struct job_unit *u, struct command *command, struct cw_err *
     command_fd(command, "--state-fd", u->kept.state_fd);
     command_fd(command, "--disk-fd", u->kept.disk_fd);
     command_fds(command, "--copy-fds", u->copies.first, u->copies.count);
+    if (u->copies.count > 0) {
+        command_fd(command, "--channel-fd", channel->memory);
+        command_fd(command, "--channel-disk-fd", channel->file);
+    }
     command->death = ending_signal(u);
     return CW_OK;
 }
@@ -259,7 +264,8 @@ static int take_copy(struct job_unit *u, struct cw_err *err)
     int fd;
 
     err->code = CW_OK;
-    if (order->copies && copy_fds_make(&u->copies, order->copies, err) < 0)
+    if (order->copies && (copy_fds_make(&u->copies, order->copies, err) < 0 ||
+                          group_memory_make(u->of->config.memory, order->number, err) < 0))
         return err->code;
     if (!has(u, NODE_UNIT_COPIED))
         return CW_OK;

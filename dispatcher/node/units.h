@@ -6,6 +6,7 @@
 
 #include "common/loop.h"
 #include "common/unit.h"
+#include "dispatcher/node/group_memory.h"
 #include "dispatcher/wire/node_frames.h"
 #include "relay/process.h"
 
@@ -20,6 +21,7 @@ struct units_config {
     const char *dir;        /* for sockets */
     const uint8_t *job;     /* CW_ID_SIZE bytes; for the call */
     struct relay_kept kept; /* of the relay of NODE_UNIT_KEPT */
+    struct group_memory *memory;
 };
 
 /* NULL with *err set: CW_ENOMEM. */

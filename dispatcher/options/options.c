@@ -443,8 +443,8 @@ static const char *against_channel(const struct run_options *o)
 
     if (o->hosts.relay_at == RELAY_AT_CLUSTER)
         return "relay-at cluster";
-    if (o->log_copies)
-        return "log-copies";
+    if (o->log_copies && !o->images.none) /* in which is not what ranks say across their lines */
+        return "log-copies and images (--no-ckpt takes none)";
     if (o->grid && first_of(o, on_grid))
         return first_of(o, on_grid);
     return first_of(o, against);
@@ -462,7 +462,7 @@ static bool channel_suits(const struct run_options *o)
 {
     static const char *const chosen[] = {"engine", "rings", "relay", "relays", "relay-map", NULL};
 
-    return !against_channel(o) && !first_of(o, chosen) &&
+    return !against_channel(o) && !first_of(o, chosen) && !o->log_copies &&
            (on_hosts(o) || (o->ranks <= CW_CHANNEL_RANKS_MAX && !cw_machine_limits_memory()));
 }
 

@@ -71,6 +71,7 @@ static void set_channel(struct cw_setup *setup, const struct parts *parts)
     setup->channel_bytes =
         cw_channel_bytes(setup->channel_ranks, logs ? relay_settings_log_memory(settings) : 0);
     setup->channel_disk = logs ? disk : 0;
+    setup->channel_group = relays_home(parts->relays, setup->process.rank);
     setup->mailbox_bytes = settings->memory_max / setup->channel_ranks;
 }
 
@@ -106,14 +107,22 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     return setup;
 }
 
-/* Its memory is where it was placed first, and nowhere else. */
+/* Where the memory of a rank's group is: where its ranks were placed first, or, if the log of
+ * their relay has copies, where that is now. */
+static uint32_t memory_host(const struct parts *parts, uint32_t rank)
+{
+    return parts->options->log_copies ? host_relays_of(parts, relays_home(parts->relays, rank))
+                                      : placement_host(&parts->layout.placement, rank);
+}
+
+/* Its memory is on one host, and on no other one. */
 static int check_memory(const struct starts *s, const struct job_order *order,
                         const struct cw_setup *setup, struct cw_err *err)
 {
     const struct parts *parts = s->parts;
     uint32_t rank = order->process.rank;
     uint32_t host = s->job->slots.slot[order->slot].host;
-    uint32_t first = placement_host(&parts->layout.placement, rank);
+    uint32_t at = memory_host(parts, rank);
 
     if (!(setup->flags & CW_SETUP_CHANNEL))
         return CW_OK;
@@ -122,13 +131,13 @@ static int check_memory(const struct starts *s, const struct job_order *order,
             err, CW_EINVAL,
             "starting rank %u: %u ranks on its host, and --channel on is for at most %u", rank,
             setup->channel_ranks, CW_CHANNEL_RANKS_MAX);
-    if (host == first)
+    if (host == at)
         return CW_OK;
     return cw_err_set(err, CW_EINVAL,
                       "starting rank %u on host %s: what it did is in the channel memory of host "
                       "%s (--channel off "
                       "keeps it at relays)",
-                      rank, nodes_name(parts->nodes, host), nodes_name(parts->nodes, first));
+                      rank, nodes_name(parts->nodes, host), nodes_name(parts->nodes, at));
 }
 
 static int launch(struct starts *s, const struct job_order *order, uint32_t image, int image_fd,

@@ -386,11 +386,12 @@ static void go_on(struct relay_core *core)
     store_end_round(&core->shared.store);
 }
 
-/* What is told to others once the commit has ended that is to begin now may have come of what ranks
- * decided, until then, where we do not hear of it. */
+/* What is told to others once the commit has ended of which a part is to be made now may have come
+ * of what ranks decided, until then, where we do not hear of it: each part has what changed since
+ * the one before. */
 static void before_commit(struct relay_core *core)
 {
-    if (core->remake || !commit_begins(&core->shared.store.commit))
+    if (core->remake || !commit_is_next(&core->shared.store.commit))
         return;
     decisions_take_all(&core->jobs);
     finish(core);

@@ -284,18 +284,12 @@ static bool is_due(const struct commit *commit)
     return due && (commit->wanted || !commit->ends || commit->due_bytes > JOURNAL_PART_MAX / 2);
 }
 
-/* One may be made now. */
-static bool may_go(const struct commit *commit)
+bool commit_is_next(const struct commit *commit)
 {
     bool begins = commit->ends || commit->part == 0;
 
     return commit_is_on(commit) && !commit->out && is_due(commit) &&
            (!commit->copies || !begins || commit->number < commit->acked + COMMITS_OUT_MAX);
-}
-
-bool commit_begins(const struct commit *commit)
-{
-    return (commit->ends || commit->part == 0) && may_go(commit);
 }
 
 /* As much as there is room for. */
@@ -323,7 +317,7 @@ bool commit_next(struct commit *commit, struct relay_log_io *io)
     struct journal_writer writer;
     struct journal_part part;
 
-    if (commit->copies || !may_go(commit))
+    if (commit->copies || !commit_is_next(commit))
         return false;
     if (is_long(commit))
         begin_another(commit);
@@ -391,7 +385,7 @@ uint32_t commit_copy_part(struct commit *commit, uint8_t *at, uint32_t room)
     struct journal_part part;
     bool begins = commit->ends;
 
-    if (!may_go(commit) || (commit->awaited && !is_here(commit->awaited)))
+    if (!commit_is_next(commit) || (commit->awaited && !is_here(commit->awaited)))
         return 0;
     commit->awaited = NULL;
     journal_start(&writer, at, room);

@@ -134,8 +134,8 @@ static inline bool commit_frees(const struct commit *commit)
     return commit_is_on_disk(commit) && (commit->gone.first || commit->going.first);
 }
 
-/* Whether the next part is of a commit that nothing was made of yet. */
-bool commit_begins(const struct commit *commit);
+/* Whether a part may be made now: of a commit that has begun, or of the next one. */
+bool commit_is_next(const struct commit *commit);
 
 /* --- writing */
 /* What was there before is to be noted as well. */

@@ -53,7 +53,8 @@ bool device_was_not_woken(uint32_t *by)
         return false;
     for (uint32_t i = 0; reads && i < c->memory.ranks; i++) {
         *by = c->ranks[i];
-        if (!c->holds[i] && cw_stream_readable(&c->in[i]))
+        if (!c->holds[i] && (c->awaits == CHANNEL_NOBODY || c->awaits == i) &&
+            cw_stream_readable(&c->in[i]))
             return true;
     }
     if (c->waits_for == CHANNEL_NOBODY)

@@ -120,15 +120,46 @@ static void cuts_step(void)
         ways_fail();
 }
 
+static bool is_done(const struct sim_process *p)
+{
+    return p && p->ended && p->record.whole;
+}
+
+/* Who has ended is not started again. */
+static bool may_lose(uint32_t relay)
+{
+    bool may = sim.plan.loses_hosts;
+
+    for (uint32_t rank = 0; rank < sim.plan.ranks; rank++)
+        may &= sim.plan.homes[rank] != relay || !is_done(sim.rank[rank].process);
+    return may;
+}
+
+/* The relay, with all ranks of its host and what they had said to each other. */
+static void lose_host(uint32_t relay)
+{
+    sim.lost++;
+    for (uint32_t rank = 0; rank < sim.plan.ranks; rank++)
+        if (sim.plan.homes[rank] == relay && sim.rank[rank].process)
+            process_kill(sim.rank[rank].process, W_EXITCODE(0, SIGKILL));
+    core_lose(&sim.relay[relay]);
+}
+
 /* With it go the sessions that were being opened: these are not resumed, and the rank is started
  * again. */
 static void kills_step(void)
 {
+    uint32_t relay;
+
     if (!sim.ready || sim.killed >= sim.plan.kills_max || !sim_one_in(sim.plan.kill_one_in))
         return;
     sim.killed++;
     count_cut();
-    core_kill(&sim.relay[sim_below(sim.plan.relays)]);
+    relay = (uint32_t)sim_below(sim.plan.relays);
+    if (may_lose(relay) && sim_one_in(2))
+        lose_host(relay);
+    else
+        core_kill(&sim.relay[relay]);
 }
 
 void faults_step(void)

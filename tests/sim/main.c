@@ -35,6 +35,7 @@ struct totals {
     uint64_t cuts;
     uint64_t rerouted;
     uint64_t kills;
+    uint64_t losses;
     uint64_t images;
     uint64_t trims;
     uint64_t restored;
@@ -150,6 +151,7 @@ static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct tot
         totals->cuts += result.cuts;
         totals->rerouted += result.rerouted;
         totals->kills += result.kills;
+        totals->losses += result.losses;
         totals->images += result.images;
         totals->trims += result.trims;
         totals->restored += result.restored;
@@ -165,7 +167,7 @@ static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct tot
 static int summary(const struct totals *t, double seconds)
 {
     printf("# %llu seeds, %llu faults, %llu restarts, %llu cuts, %llu routes changed, "
-           "%llu relays killed, %llu images, "
+           "%llu relays killed, %llu hosts lost, %llu images, "
            "%llu logs trimmed to one, %llu processes from one, %llu jobs "
            "given up, %llu "
            "divergences found, %llu steps, "
@@ -173,10 +175,10 @@ static int summary(const struct totals *t, double seconds)
            (unsigned long long)t->seeds, (unsigned long long)t->faults,
            (unsigned long long)t->restarts, (unsigned long long)t->cuts,
            (unsigned long long)t->rerouted, (unsigned long long)t->kills,
-           (unsigned long long)t->images, (unsigned long long)t->trims,
-           (unsigned long long)t->restored, (unsigned long long)t->given_up,
-           (unsigned long long)t->detected, (unsigned long long)t->steps, seconds,
-           (double)t->seeds / seconds);
+           (unsigned long long)t->losses, (unsigned long long)t->images,
+           (unsigned long long)t->trims, (unsigned long long)t->restored,
+           (unsigned long long)t->given_up, (unsigned long long)t->detected,
+           (unsigned long long)t->steps, seconds, (double)t->seeds / seconds);
     if (t->failed)
         printf("# %llu seeds failed\n", (unsigned long long)t->failed);
     else
@@ -193,6 +195,7 @@ static void add(struct totals *to, const struct totals *t)
     to->cuts += t->cuts;
     to->rerouted += t->rerouted;
     to->kills += t->kills;
+    to->losses += t->losses;
     to->images += t->images;
     to->trims += t->trims;
     to->restored += t->restored;

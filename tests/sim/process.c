@@ -277,6 +277,13 @@ void process_resume(struct sim_process *p)
         end(p, p->status);
 }
 
+void processes_go_on(void)
+{
+    for (struct sim_process *p = sim.processes; p; p = p->next)
+        if (process_can_run(p) && sim_one_in(2))
+            process_resume(p);
+}
+
 void process_end(int status)
 {
     struct sim_process *p = process_now();

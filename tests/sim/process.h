@@ -72,6 +72,8 @@ struct sim_process *process_start(uint32_t rank, uint32_t incarnation, uint64_t 
 struct sim_process *process_go_on(const struct sim_image *image, uint32_t incarnation);
 void process_resume(struct sim_process *p);
 bool process_can_run(const struct sim_process *p);
+/* Some that can run do so, amid what a relay does. */
+void processes_go_on(void);
 uint64_t process_deadline_ns(const struct sim_process *p);
 /* While nobody runs: whoever sleeps has nothing to do, or the run has failed. */
 void processes_check_sleep(void);

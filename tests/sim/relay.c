@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define ADDRESS "unix:/simulated/relay%u.%u" /* to, from */
@@ -17,6 +18,7 @@
 #define PATIENCE_MAX 30
 #define SIM_REGION (256ull << 20) /* of blocks that outlive a relay */
 #define SLEEPS_ONE_IN 3           /* looks in vain at rings */
+#define READ_AMID_ONE_IN 3        /* reads of channel memory */
 
 /* --- beginning and end ---------------------------------------------------------------------------
  */
@@ -40,18 +42,46 @@ static void left_free(struct ledger_memory *left)
         munmap(left, sizeof(*left) + SIM_REGION);
 }
 
-static struct relay_core *core_new(struct ledger_memory *left, const struct relay_journal *journal)
+/* The channel memory of its host, and the file behind it. */
+static uint64_t channel_size(void *ctx)
 {
+    const struct sim_channel *channel = &sim.channel[((struct sim_relay *)ctx)->number];
+
+    return channel->fd ? descriptor_of(channel->fd)->memory->size +
+                             (channel->file_fd < 0 ? 0 : sim.plan.channel_file)
+                       : 0;
+}
+
+/* Meanwhile ranks go on: what is read of one is not of the moment at which another one was read. */
+static bool channel_read(void *ctx, uint64_t at, void *to, size_t size)
+{
+    const struct sim_channel *channel = &sim.channel[((struct sim_relay *)ctx)->number];
+    uint64_t all = channel_size(ctx);
+
+    if (at > all || size > all - at)
+        return false;
+    if (!task_runs() && sim_one_in(READ_AMID_ONE_IN))
+        processes_go_on();
+    memcpy(to, descriptor_of(channel->fd)->memory->at + at, size);
+    return true;
+}
+
+static struct relay_core *core_new(struct sim_relay *relay)
+{
+    struct ledger_memory *left = relay->left;
     struct relay_core_config config = {.key = sim.relay_key,
                                        .memory_max = SIM_MEMORY,
                                        .log_memory = sim.plan.log_memory,
                                        .log_disk = sim.plan.disk ? SIM_MEMORY : 0,
                                        .ledger = left,
-                                       .journal = *journal};
+                                       .journal = relay->journal};
     struct relay_core *core;
 
     if (left)
         config.region = (struct relay_region){.start = (uint8_t *)(left + 1), .size = SIM_REGION};
+    if (sim.plan.loses_hosts)
+        config.channel =
+            (struct relay_channel){.size = channel_size, .read = channel_read, .ctx = relay};
     core = relay_core_new(&config);
     if (!core)
         abort();
@@ -67,7 +97,7 @@ void cores_open(void)
             .number = i, .tick_ns = sim.now_ns, .disk = {.seed = sim_below(UINT64_MAX)}};
         relay->left = sim.plan.kill_one_in ? left_new() : NULL;
         relay->journal.number = sim.plan.sync ? 1 : 0;
-        relay->core = core_new(relay->left, &relay->journal);
+        relay->core = core_new(relay);
         relay->dial = cw_dial_open(on_dialled, relay);
         if (!relay->dial)
             abort();
@@ -632,22 +662,35 @@ static struct ledger_memory *left_in_memory(struct sim_relay *relay)
     return left_copy(relay->left);
 }
 
-void core_kill(struct sim_relay *relay)
+static void replace(struct sim_relay *relay, struct ledger_memory *left)
 {
-    struct ledger_memory *left =
-        sim.plan.power && sim_one_in(2) ? left_on_disk(relay) : left_in_memory(relay);
-
     for (struct sim_conn *c = relay->conns; c; c = c->next)
         conn_die(c);
     cw_dial_close(relay->dial);
     relay_core_free(relay->core);
     left_free(relay->left);
     relay->left = left;
-    relay->core = core_new(left, &relay->journal);
+    relay->core = core_new(relay);
     relay->dial = cw_dial_open(on_dialled, relay);
     if (!relay->dial)
         abort();
     take_up(relay);
+}
+
+void core_kill(struct sim_relay *relay)
+{
+    replace(relay, sim.plan.power && sim_one_in(2) ? left_on_disk(relay) : left_in_memory(relay));
+}
+
+void core_lose(struct sim_relay *relay)
+{
+    const struct sim_channel *channel = &sim.channel[relay->number];
+    const struct sim_memory *memory = channel->fd ? descriptor_of(channel->fd)->memory : NULL;
+
+    sim_trace("the host of relay %u is lost", relay->number);
+    if (memory && madvise(memory->at, memory->mapped, MADV_DONTNEED) < 0)
+        abort();
+    replace(relay, left_on_disk(relay));
 }
 
 /* --- all of them ---------------------------------------------------------------------------------

@@ -52,6 +52,8 @@ int relay_connect(struct sim_relay *relay, const char *name, const struct connec
 
 /* A relay's process is killed, or its machine loses power, and another one takes its place. */
 void core_kill(struct sim_relay *relay);
+/* The same with the channel memory of its host; no process of its ranks lives. */
+void core_lose(struct sim_relay *relay);
 
 /* Whether the home relay of a rank knows this point of it, and hears nothing of the rank. */
 bool core_knows_point(uint32_t rank, const struct cw_point *point);

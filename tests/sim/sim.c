@@ -156,6 +156,24 @@ static void choose_channel(struct sim_plan *plan, uint64_t *random, bool always)
         choose_no_log(plan);
 }
 
+/* Whether hosts are lost, each with the ranks at home at its relay: these go on by what the relay
+ * has of their decisions. Not from images. */
+static void choose_losses(struct sim_plan *plan, uint64_t *random)
+{
+    bool may = plan->channel && plan->kill_one_in && !plan->tight && plan->mode != SIM_DIVERGING;
+    uint32_t one_in = PICK(random, 0, 0, 100, 300, 1000);
+
+    if (!may || !one_in)
+        return;
+    plan->loses_hosts = plan->sync = plan->power = true;
+    plan->kill_one_in = one_in;
+    plan->image_one_in = 0;
+    for (uint32_t i = 0; i < plan->ranks; i++) {
+        plan->hosts[i] = plan->homes[i];
+        plan->rings[i] = false;
+    }
+}
+
 struct sim_plan sim_plan_of(uint64_t seed, bool channel)
 {
     uint64_t r = sim_mix(seed, 0);
@@ -215,6 +233,7 @@ struct sim_plan sim_plan_of(uint64_t seed, bool channel)
     choose_channel(&plan, &r, channel);
     plan.offer_min = PICK(&r, 1, 3000, 65536);
     plan.far_max = PICK(&r, 100, 2000, 1000000);
+    choose_losses(&plan, &r);
     return plan;
 }
 
@@ -376,9 +395,10 @@ static void begin(const struct sim_plan *plan, bool tracing)
         : plan->tight ? ", no more"
                       : "",
         plan->kill_one_in,
-        plan->power  ? ", or its power lost"
-        : plan->sync ? ", with a journal"
-                     : "",
+        plan->loses_hosts ? ", or its host lost"
+        : plan->power     ? ", or its power lost"
+        : plan->sync      ? ", with a journal"
+                          : "",
         plan->image_one_in, plan->channel ? ", channel memory" : "",
         plan->channel && plan->channel_file ? " and a file" : "",
         plan->unlogged ? " without a log" : "");
@@ -425,6 +445,7 @@ void sim_run(const struct sim_plan *plan, bool tracing, struct sim_result *resul
                                   .cuts = sim.cut,
                                   .rerouted = sim.rerouted,
                                   .kills = sim.killed,
+                                  .losses = sim.lost,
                                   .images = sim.taken,
                                   .trims = sim.trimmed,
                                   .restored = sim.restored};

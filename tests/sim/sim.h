@@ -69,10 +69,11 @@ struct sim_plan {
     bool unlogged;                /* ... and perhaps no log at all, and no faults of ranks ... */
     uint64_t channel_log;         /* ... with so many bytes of a log ... */
     uint64_t channel_file;        /* ... and in a file behind it, 0: there is none ... */
-    uint64_t channel_disk;        /* ... of which its disk has room for so many, ... */
-    size_t provide_bytes;         /* ... and gives so many at a time */
-    size_t offer_min;             /* of messages from elsewhere, that are offered to ranks ... */
-    size_t far_max;               /* ... that have room for so much of the rest */
+    bool loses_hosts;      /* ... which is lost with its memory and its relay, at times ... */
+    uint64_t channel_disk; /* ... of which its disk has room for so many, ... */
+    size_t provide_bytes;  /* ... and gives so many at a time */
+    size_t offer_min;      /* of messages from elsewhere, that are offered to ranks ... */
+    size_t far_max;        /* ... that have room for so much of the rest */
 };
 
 /* A rank over all its incarnations; see record.h. */
@@ -119,6 +120,7 @@ struct sim {
     uint32_t cut;      /* connections */
     uint32_t rerouted; /* ... that were made over another way than before */
     uint32_t killed;   /* relays */
+    uint32_t lost;     /* ... with their hosts */
     uint32_t asked;    /* for images ... */
     uint32_t taken;    /* that were taken ... */
     uint32_t trimmed;  /* ... to which logs were trimmed ... */
@@ -154,6 +156,7 @@ struct sim_result {
     uint32_t cuts;
     uint32_t rerouted;
     uint32_t kills;
+    uint32_t losses;
     uint32_t images;
     uint32_t trims;
     uint32_t restored;

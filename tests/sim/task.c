@@ -39,6 +39,11 @@ void task_resume(struct task *task)
     task_now = NULL;
 }
 
+bool task_runs(void)
+{
+    return task_now != NULL;
+}
+
 void task_drop(struct task *task)
 {
     if (task->coroutine)

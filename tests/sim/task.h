@@ -35,6 +35,8 @@ void task_start(struct task *task, void (*run)(void *arg), void *arg);
 void task_start_on(struct task *task, uint8_t *stack, void (*run)(void *arg), void *arg);
 void task_go_on(struct task *task, uint8_t *stack, const jmp_buf at);
 void task_resume(struct task *task);
+/* Whether one does now. */
+bool task_runs(void);
 /* From outside. */
 void task_drop(struct task *task);
 bool task_is_awake(const struct task *task);

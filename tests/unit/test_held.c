@@ -362,7 +362,7 @@ TEST(bounded_commits_are_on_their_way)
             ;
     }
     CU_ASSERT_EQUAL(commit()->number, COMMITS_OUT_MAX);
-    CU_ASSERT_FALSE(commit_begins(commit()));
+    CU_ASSERT_FALSE(commit_is_next(commit()));
     settle();
     check();
     end();

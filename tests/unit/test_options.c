@@ -374,7 +374,10 @@ TEST(log_copies)
     bad("run --host a,b --log-copies 1 --relay tcp:h:1 --key-file f p", "not with --relay");
     bad("run --host a,b --log-copies 1 --relay-at cluster p", "not with --relay-at cluster");
     bad("run --host a,b --log-copies 1 --log-safety file p", "not with --log-safety");
-    bad("run --host a,b --log-copies 1 --channel on p", "not with --log-copies");
+    bad("run --host a,b --log-copies 1 --channel on p", "not with --log-copies and images");
+    good("run --host a,b --log-copies 1 --channel on --no-ckpt p");
+    CU_ASSERT_EQUAL(o.channel, CHANNEL_ON);
+    run_options_free(&o);
     bad("run --job-dir d --log-copies 1 p", "not with --job-dir");
     bad("run --host a,b --log-copies 1 --host-timeout 5s --resume-timeout 5s p",
         "--resume-timeout (5s) must be more than --host-timeout (5s)");

@@ -77,7 +77,10 @@ TEST(channel_ranks)
         v.flags = CW_SETUP_CHANNEL;
         v.channel_ranks = tries[i].count;
         memcpy(v.channel_rank, tries[i].ranks, sizeof(tries[i].ranks));
+        v.channel_group = CW_RELAYS_MAX - 1;
         CU_ASSERT_EQUAL(cw_setup_get(bytes, cw_setup_put(bytes, &v), &back), tries[i].good);
+        v.channel_group++;
+        CU_ASSERT_FALSE(cw_setup_get(bytes, cw_setup_put(bytes, &v), &back));
     }
 }
 
