@@ -65,7 +65,7 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
         log_notice(&n->parts->log, "%s; it is lost", err->text);
     log_host(&n->parts->log, now_of(n), "host_lost", name_of(n, host), err->text);
     snprintf(text, sizeof(text), "was on host %s, which is lost", name_of(n, host));
-    if (n->parts->layout.channel)
+    if (n->parts->layout.channel && !n->parts->options->log_copies)
         lose_memory(n, host);
     copies_host_lost(n->parts->copies, host);
     tell(n, LIFE_DEAD, host, text);

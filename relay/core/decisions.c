@@ -74,7 +74,7 @@ static void take(struct relay_mailbox *mailbox, uint32_t place, bool readable)
     uint64_t before = mailbox->follow.at;
     int result = CW_EPROTO;
 
-    if (!mailbox->log.kept)
+    if (!mailbox->log.kept || (!readable && mailbox->lost)) /* nobody has come there yet */
         return;
     if (readable)
         result = cw_follow(&d->memory, place, &mailbox->follow, take_one, mailbox);

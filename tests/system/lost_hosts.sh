@@ -73,7 +73,7 @@ one_is_killed() {
 
 # Sixteen ranks, which send to each other at random, and check what comes.
 storm_goes_on() {
-  begin node1:4,node2:4,node3:4,node4:4 16 "$root/build/programs/storm"
+  begin node1:4,node2:4,node3:4,node4:4 16 "${@:2}" "$root/build/programs/storm"
   host_kill "$1"
   finish
   again "$1"
@@ -249,6 +249,9 @@ t "a host is killed" one_is_killed 2
 t "the first one is killed" one_is_killed 1
 t "the last one is killed" one_is_killed 4
 t "one of sixteen ranks' is killed" storm_goes_on 3
+t "a host is killed, with channel memory" one_is_killed 2 --channel on --no-ckpt
+t "one of sixteen ranks' is killed, with channel memory" storm_goes_on 3 --channel on --no-ckpt
+t "one host after the other, with channel memory" one_after_the_other --channel on --no-ckpt
 t "a host is cut off" one_is_cut_off
 t "a host is cut off, and comes back at once" one_comes_back_at_once
 t "a spare host takes over" spare_takes_over

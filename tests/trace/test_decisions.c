@@ -193,6 +193,25 @@ TEST(what_does_not_go_together_is_cut)
     CU_ASSERT_EQUAL(again(2), 1);
 }
 
+/* The relay is there before the first rank, for whom the memory is made. */
+TEST(a_memory_that_is_not_made_yet)
+{
+    size_t made;
+
+    start();
+    send(0);
+    commit();
+    new_memory();
+    made = size;
+    size = 0;
+    CU_ASSERT_EQUAL(fixture_kill(&f).lost, 0);
+    fixture_come_back(&f.dispatcher);
+    say_checkpoint(&f, 0, 1, 0); /* it says something: a commit */
+    fixture_disk_all(&f);
+    size = made;
+    CU_ASSERT_EQUAL(again(0), 1);
+}
+
 /* Its memory is there: it reads that itself. */
 TEST(a_crash_alone)
 {
