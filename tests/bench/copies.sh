@@ -14,7 +14,8 @@ COPIES_LOSSES=${COPIES_LOSSES:-0 1 2 3 4}
 COPIES_JOBS="1:4000 65536:2000 1048576:200" # bytes and round trips
 COPIES_SIZES="1 65536 1048576"              # of NetPIPE
 COPIES_FIRST_S=3                             # until the first host is lost ...
-COPIES_NEXT_S=10                             # ... and from one to the next
+COPIES_NEXT_S=2                              # ... and the next one, when all are live again
+COPIES_SOLVER_S=30                           # of the solver, without a loss
 COPIES_TRY=4000                              # iterations whose time is taken
 COPIES_ALLTOALL="40 65536"                   # rounds, and bytes for each rank
 
@@ -113,15 +114,25 @@ copies_net() {
 
 # --- losses of hosts --------------------------------------------------------------------------------
 
-# copies_lose COUNT: node1 to nodeCOUNT are lost, one after the other; a line with the time of each
+# copies_lose COUNT: node1 to nodeCOUNT are lost, each when the ranks of the one before are live again, and all logs have
+# copies; a line with the time of each
 copies_lose() {
   local i
   sleep "$COPIES_FIRST_S"
   for ((i = 1; i <= $1; i++)); do
     echo "$EPOCHREALTIME"
     host_kill "$i"
+    until copies_are_back "$i"; do sleep 0.2; done
     sleep "$COPIES_NEXT_S"
   done
+}
+
+# copies_are_back LOST: of so many hosts
+copies_are_back() {
+  jq -es --argjson lost "$1" '([.[] | select(.event == "rank_live" and .incarnation > 1)] | length) >= 4 * $lost and
+    ([.[] | select(.event == "relay_moved")] | length) >= $lost and
+    ([.[] | select(.event == "covered" or .event == "uncovered" or .event == "relay_moved")] | group_by(.number)
+      | all(last.event == "covered"))' "$dir/events" >"$dir/back" 2>&1
 }
 
 # Seconds from each loss until the last rank is live again: copies_live KILLED..., each in seconds since 1970
@@ -137,10 +148,10 @@ copies_lost_job() {
   copies_job 8 16 --ppn 4 --spares 4 --host-timeout 1s "$@"
 }
 
-# Iterations that take so long that all losses are in them
+# Iterations that take COPIES_SOLVER_S
 copies_count() {
   copies_lost_job --log-copies 0 "$programs/solver" 256 "$COPIES_TRY" 0 time |
-    awk -v tried="$COPIES_TRY" -v want=$((COPIES_FIRST_S + 5 * COPIES_NEXT_S)) '$1 == "time" { printf "%d\n", tried * want / $2 }'
+    awk -v tried="$COPIES_TRY" -v want="$COPIES_SOLVER_S" '$1 == "time" { printf "%d\n", tried * want / $2 }'
 }
 
 # copies_lost_once COPIES LOSSES: appends "COPIES.LOSSES SECONDS" of the whole job, and "live.LOSSES SECONDS" of each loss.
