@@ -150,8 +150,8 @@ static int check_sync(const struct relay_options *o, struct cw_err *err)
 
 static int check_copies(const struct relay_options *o, struct cw_err *err)
 {
-    if (o->copy_count > 0 && o->settings.log_safety != RELAY_LOG_COPIED)
-        return cw_err_set(err, CW_EINVAL, "--copy-fds needs --log-safety copy");
+    if (o->copy_count > 0 && (o->settings.log_safety != RELAY_LOG_COPIED || o->state_fd < 0))
+        return cw_err_set(err, CW_EINVAL, "--copy-fds needs --log-safety copy and --state-fd");
     return CW_OK;
 }
 
@@ -340,6 +340,24 @@ static int serve_core(const struct relay_options *o, const struct relay_core_con
     return err->code;
 }
 
+/* Memory for the copies of other relays' logs, each like that of our own. */
+static int map_copies(const struct relay_options *o, struct relay_core_config *config,
+                      struct cw_err *err)
+{
+    for (uint32_t i = 0; i < o->copy_count; i++)
+        if (region_open_outliving(o->copy_fd + (int)i, o->settings.memory_max,
+                                  &config->copies[i].region, &config->copies[i].memory, err) < 0)
+            return err->code;
+    return CW_OK;
+}
+
+static void unmap_copies(const struct relay_core_config *config)
+{
+    for (uint32_t i = 0; i < CW_RELAYS_MAX; i++)
+        if (config->copies[i].memory)
+            region_close_outliving(&config->copies[i].region, config->copies[i].memory);
+}
+
 static int run(struct relay_options *o, const struct relay_region *region,
                struct ledger_memory *ledger, struct cw_err *err)
 {
@@ -348,7 +366,9 @@ static int run(struct relay_options *o, const struct relay_region *region,
                                        .log_memory = relay_settings_log_memory(settings),
                                        .region = *region,
                                        .channel = channel_file_source(&o->channel),
-                                       .ledger = ledger};
+                                       .ledger = ledger,
+                                       .journal.copies = settings->log_safety == RELAY_LOG_COPIED,
+                                       .incarnation = o->incarnation};
     struct log_files files;
     int failed = relay_place_open(&o->place, err);
 
@@ -356,10 +376,11 @@ static int run(struct relay_options *o, const struct relay_region *region,
         return failed;
     config.key = o->place.key;
     failed = log_files_open(&files, settings, o->disk_fd, o->state_fd >= 0, &config, err);
-    if (!failed)
-        failed = serve_core(o, &config, &files, err);
+    if (!failed && map_copies(o, &config, err) == CW_OK)
+        serve_core(o, &config, &files, err);
+    unmap_copies(&config);
     relay_place_close(&o->place);
-    return failed;
+    return err->code;
 }
 
 static int run_on_region(struct relay_options *o, struct cw_err *err)
@@ -379,11 +400,17 @@ static int run_on_region(struct relay_options *o, struct cw_err *err)
     return err->code;
 }
 
-/* Whether the engine can run here, before anything is opened; `auto` becomes one that can. */
+/* Whether the engine can run here, before anything is opened; `auto` becomes one that can. Where a
+ * log is copied, it has to know when nothing is left to be read of a rank (relay_core_covers). */
 static int settle_engine(struct relay_settings *settings, struct cw_err *err)
 {
     struct cw_err why = {0};
 
+    if (settings->log_safety == RELAY_LOG_COPIED && !settings->engine)
+        settings->engine = relay_engine_find(RELAY_ENGINE_COPIES);
+    if (settings->log_safety == RELAY_LOG_COPIED &&
+        strcmp(settings->engine->name, RELAY_ENGINE_COPIES) != 0)
+        return cw_err_set(err, CW_EINVAL, "--log-safety copy needs --engine " RELAY_ENGINE_COPIES);
     if (settings->engine)
         return settings->engine->check ? settings->engine->check(err) : CW_OK;
     settings->engine = relay_engine_auto(&why);

@@ -156,7 +156,7 @@ static bool make_part(struct relay_job *job)
     if (!commit->copying || is_behind(job))
         return false;
     block = relay_block_new(job->pool, false);
-    size = block ? commit_copy_part(commit, block->bytes, RELAY_BLOCK_BYTES) : 0;
+    size = block ? commit_copy_part(commit, block->bytes, COPY_PART_ROOM) : 0;
     for (uint32_t i = 0; i < copies->count && size > 0; i++) {
         uint8_t *to = conn_data_frame(conn_of(job, i), CW_FRAME_COPY_PART, CW_COPY_REF_SIZE,
                                       block->bytes, size, block);

@@ -13,6 +13,7 @@ static bool waits_for_rank(const struct relay_job *job)
 static void answer(struct relay_job *job)
 {
     job->covers = false;
+    ledger_change(&job->entry);
     if (job->dispatcher && job->dispatcher->state == CONN_DISPATCHER)
         conn_frame(job->dispatcher, CW_FRAME_COVERED, &(struct cw_cover){.token = job->cover},
                    CW_COVER_SIZE);
@@ -22,6 +23,7 @@ void cover_ask(struct relay_job *job, uint64_t token)
 {
     job->cover = token;
     job->covers = true;
+    ledger_change(&job->entry);
     if (!job->set->shared->store.commit.copies)
         answer(job);
 }

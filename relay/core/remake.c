@@ -123,6 +123,8 @@ static void return_job(struct remake *r, uint32_t cell, const struct saved_job *
     }
     job->log = true;
     job->channel = saved->channel;
+    job->covers = saved->covers;
+    job->cover = saved->cover;
     job->resume_ns = saved->resume_ns;
     ledger_return(r->ledger, &job->entry, cell, job, saved_job);
     r->taken[cell] = true;

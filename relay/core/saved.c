@@ -12,6 +12,8 @@ void saved_job(const void *owner, void *body)
     struct saved_job saved = {.resume_ns = job->resume_ns,
                               .ranks = job->ranks,
                               .channel = job->channel,
+                              .covers = job->covers,
+                              .cover = job->cover,
                               .told = chain_end(&job->told)};
 
     memcpy(saved.id, job->id, CW_ID_SIZE);

@@ -13,6 +13,8 @@ struct saved_job {
     uint32_t ranks;
     uint32_t channel;
     struct chain_end told;
+    uint32_t covers; /* a COVER is to be answered ... */
+    uint64_t cover;  /* ... with this token */
 };
 
 struct saved_rank {

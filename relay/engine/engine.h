@@ -6,7 +6,8 @@
 #include "common/transport.h"
 #include "relay/core/core.h"
 
-#define RELAY_LISTENERS_MAX 10 /* one of them for links that we open, one for the disk */
+#define RELAY_LISTENERS_MAX 10     /* one of them for links that we open, one for the disk */
+#define RELAY_ENGINE_COPIES "poll" /* the one that can serve a relay whose log is copied */
 #define RELAY_ENGINE_DEFAULT "poll"
 #define RELAY_POOL_MAX 256 /* threads of one pool */
 

@@ -22,7 +22,9 @@
 #define HOT_MAX 4             /* connections that are tried without asking poll() first */
 #define HOT_NS 1000000ull     /* a connection that was silent for longer is not hot */
 #define COUNT_NS 100000000ull /* between counts of context switches */
-#define HELD_MS 5             /* between looks at senders that wait for a slow receiver */
+#define LOOK_READS_MAX                                                                             \
+    64            /* of a rank, when all that it has said is to be read: more than its ring */
+#define HELD_MS 5 /* between looks at senders that wait for a slow receiver */
 #define FLUSH_NOW (32 << 10)  /* bytes read at once that are passed on before the next read */
 #define CUTS_MAX 16           /* pieces that go from ring to ring before their copies for the log */
 #define CUT_BYTES (256 << 10) /* bytes that do: the first piece that reaches it is the last */
@@ -475,11 +477,42 @@ static void spin(struct relay_engine *e)
     } while (choose_step(e, true, asked_ns, now_ns) == RELAY_WAIT_LOOK);
 }
 
+/* Reads all that is there of a rank's connection. False: not now. */
+static bool read_all(struct relay_engine *e, struct poll_conn *c)
+{
+    int count = e->count;
+
+    for (int i = 0; i < LOOK_READS_MAX; i++) {
+        if (!relay_conn_wants_input(c->conn, e->now_ns))
+            return false;
+        if (!conn_read(e, c))
+            return true;
+        if (e->count != count) /* it may be gone */
+            return false;
+    }
+    return true;
+}
+
+/* What ranks have said by now is read before the dispatcher hears what is covered. */
+static void look(struct relay_engine *e)
+{
+    bool all = true;
+
+    if (!relay_core_covers(e->config.core))
+        return;
+    for (int i = e->fixed; i < e->count && all; i++)
+        all = !relay_conn_is_rank(e->conns[i]->conn) || read_all(e, e->conns[i]);
+    if (all)
+        relay_core_looked(e->config.core);
+    flush_ready(e);
+}
+
 static int wait_ms(struct relay_engine *e, bool sleeps)
 {
     if (!choose(e, sleeps))
         return 0;
-    return e->held ? HELD_MS : relay_core_tick_ms(e->config.core);
+    return e->held || relay_core_covers(e->config.core) ? HELD_MS
+                                                        : relay_core_tick_ms(e->config.core);
 }
 
 static void count_switches(struct relay_engine *e)
@@ -520,6 +553,7 @@ static int poll_run(struct relay_engine *e, struct cw_err *err)
             spin(e);
         else if (serve_rings(e))
             e->active_ns = cw_clock_ns();
+        look(e);
         if (e->now_ns - e->counted_ns > COUNT_NS)
             count_switches(e);
         if (e->now_ns - e->tick_ns > (uint64_t)relay_core_tick_ms(e->config.core) * 1000000) {

@@ -14,7 +14,7 @@
 #include "relay/memory/block.h"
 
 #define LEDGER_MAGIC 0x5245474445574143ull /* "CAWEDGER" */
-#define LEDGER_VERSION 8u
+#define LEDGER_VERSION 9u
 #define LEDGER_BODY 240u /* bytes of a state */
 #ifndef LEDGER_CELLS
 #define LEDGER_CELLS (1u << 17) /* states: 2 for each rank, some for each job */

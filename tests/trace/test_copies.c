@@ -249,6 +249,20 @@ TEST(cover_waits_for_a_rank_that_may_come_back)
     CU_ASSERT_EQUAL(covered, 6);
 }
 
+TEST(cover_outlives_the_process)
+{
+    start(true);
+    fixture_close(r0, "reset");
+    say_cover(&relay[0], 5);
+    in[1]->stalled = link1->stalled = false;
+    fixture_kill(&relay[0]);
+    fixture_close(link1, "reset");
+    fixture_come_back(d0);
+    CU_ASSERT_EQUAL(covered, 0);
+    fixture_come_back(r0);
+    CU_ASSERT_EQUAL(covered, 5);
+}
+
 TEST(some_commits_are_on_their_way)
 {
     start_covered(true);
