@@ -88,7 +88,8 @@ void copy_out_told(struct relay_job *job, const struct cw_copy *copy, bool retur
     const struct copy_out before = *copies;
     bool stays = false;
 
-    *copies = (struct copy_out){.number = copy->number, .count = copy->count};
+    *copies = (struct copy_out){
+        .number = copy->number, .count = copy->count, .block = before.block, .used = before.used};
     for (uint32_t i = 0; i < copy->count; i++)
         copies->peer[i] = copy->peer[i];
     for (uint32_t i = 0; i < before.count; i++) {
@@ -145,29 +146,54 @@ static bool is_behind(const struct relay_job *job)
     return false;
 }
 
+static void release_block(struct copy_out *copies)
+{
+    if (copies->block)
+        relay_block_release(copies->block);
+    copies->block = NULL;
+    copies->used = 0;
+}
+
+/* Room for a part, behind those before: most are small. Returns how much; 0: no memory. */
+static uint32_t room_for_part(struct relay_job *job, uint8_t **at)
+{
+    struct copy_out *copies = &job->copy_out;
+    uint32_t room;
+
+    if (copies->block && RELAY_BLOCK_BYTES - copies->used < COPY_PART_MIN)
+        release_block(copies);
+    if (!copies->block)
+        copies->block = relay_block_new(job->pool, false);
+    if (!copies->block)
+        return 0;
+    *at = copies->block->bytes + copies->used;
+    room = RELAY_BLOCK_BYTES - copies->used;
+    return room < COPY_PART_ROOM ? room : COPY_PART_ROOM;
+}
+
 /* The next part; false: there is none, or not now. */
 static bool make_part(struct relay_job *job)
 {
     struct commit *commit = commit_of(job);
     struct copy_out *copies = &job->copy_out;
-    struct relay_block *block;
+    uint8_t *at = NULL;
     uint32_t size;
 
     if (!commit->copying || is_behind(job))
         return false;
-    block = relay_block_new(job->pool, false);
-    size = block ? commit_copy_part(commit, block->bytes, COPY_PART_ROOM) : 0;
+    size = room_for_part(job, &at);
+    if (size > 0)
+        size = commit_copy_part(commit, at, size);
     for (uint32_t i = 0; i < copies->count && size > 0; i++) {
-        uint8_t *to = conn_data_frame(conn_of(job, i), CW_FRAME_COPY_PART, CW_COPY_REF_SIZE,
-                                      block->bytes, size, block);
+        uint8_t *to = conn_data_frame(conn_of(job, i), CW_FRAME_COPY_PART, CW_COPY_REF_SIZE, at,
+                                      size, copies->block);
 
         if (to)
             cw_copy_ref_put(to, &(struct cw_copy_ref){.commit = commit->number});
     }
     if (size > 0 && commit->ends && copies->whole == 0)
         copies->whole = commit->number;
-    if (block)
-        relay_block_release(block);
+    copies->used += size;
     return size > 0;
 }
 
@@ -215,6 +241,7 @@ void copy_out_end(struct relay_job *job)
 {
     for (uint32_t peer = 0; peer < CW_RELAYS_MAX; peer++)
         close_session(job, peer);
+    release_block(&job->copy_out);
     if (job->copy_out.number > 0)
         commit_copy_end(commit_of(job));
 }

@@ -7,6 +7,7 @@
 
 #define COPY_PART_ROOM /* a part fits a frame, and a block */                                      \
     (JOURNAL_PART_MAX < RELAY_BLOCK_BYTES ? JOURNAL_PART_MAX : RELAY_BLOCK_BYTES)
+#define COPY_PART_MIN (32u << 10)    /* no part is begun with less room */
 #define COPY_BEHIND_MAX (8ull << 20) /* bytes on their way to a backup; then no more are made */
 
 /* COPY came. `returns`: to the relay whose place we take, in this incarnation. */

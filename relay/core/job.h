@@ -46,6 +46,8 @@ struct copy_out {
     uint32_t peer[CW_COPIES_MAX];
     uint64_t acked[CW_COPIES_MAX]; /* the last commit that each has */
     uint64_t whole;                /* the first one with which all that is was sent; 0: none yet */
+    struct relay_block *block;     /* that parts are made in, one behind the other; NULL: none */
+    uint32_t used;                 /* bytes of it */
 };
 
 struct copy_in;

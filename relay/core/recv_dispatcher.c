@@ -154,9 +154,12 @@ void recv_stats_ask(struct relay_conn *conn, const uint8_t *body)
 /* CUT, a drill: a connection breaks, as if a network had failed. */
 static void break_links(struct relay_job *job)
 {
-    for (uint32_t relay = 0; relay < job->relays; relay++)
+    for (uint32_t relay = 0; relay < job->relays; relay++) {
         if (job->links[relay].conn)
             conn_break(job->links[relay].conn);
+        if (job->copies[relay].conn)
+            conn_break(job->copies[relay].conn);
+    }
 }
 
 void recv_cut(struct relay_conn *conn, const uint8_t *body)

@@ -1230,6 +1230,17 @@ with_open_key_beside() {
   [[ -e $work/r.key ]] || wrong "expected the key file, which it did not make, to stay"
 }
 
+copies_unkept() {
+  run_expect 2 "--copy-fds needs --log-safety copy and --state-fd" "$causeway" relay --log-safety copy \
+    --copy-fds 5,2 --listen "unix:$work/r"
+  run_expect 2 "--copy-fds 5,17: expected FIRST,COUNT" "$causeway" relay --copy-fds 5,17 --listen "unix:$work/r"
+}
+
+copies_engine() {
+  run_expect 1 "--log-safety copy needs --engine poll" "$causeway" relay --log-safety copy --engine thread \
+    --listen "unix:$work/r"
+}
+
 relay_tests() {
   t "two jobs at once on one relay, unix" two_jobs_unix
   t "two jobs at once on one relay, tcp" two_jobs_tcp
@@ -1243,6 +1254,8 @@ relay_tests() {
     --listen "unix:$tmp/work/s"
   t "relay: over the socket of a killed one" over_stale
   t "relay: where another one lives" over_living
+  t "relay: copies in memory that it does not keep" copies_unkept
+  t "relay: copies with an engine that cannot" copies_engine
   t "relay: with a key that others may read" with_open_key
   t "relay: with a key beside it that others may read" with_open_key_beside
 }

@@ -389,6 +389,17 @@ TEST(copy_session_resumes)
     CU_ASSERT_EQUAL(r1->event, 1);
 }
 
+/* A drill. */
+TEST(copy_session_is_cut)
+{
+    uint8_t body[CW_WORD_SIZE];
+
+    start_covered(true);
+    cw_word_put(body, CW_CUT_LINKS);
+    say_frame(d0, CW_FRAME_CUT, body, sizeof(body));
+    CU_ASSERT_TRUE(relay_conn_done(out[1]->conn) && relay_conn_done(link0->conn));
+}
+
 TEST(backup_is_killed)
 {
     start_covered(true);
