@@ -381,9 +381,9 @@ CW_BODY(point, CW_POINT_SIZE, 24, true);
 /* CHECKPOINT: the rank is to take an image of its process. */
 struct cw_checkpoint {
     uint32_t rank;
-    uint32_t number; /* of the image: 1, 2, ... of a rank, over all incarnations */
-    uint32_t base;   /* of the newest one that the checkpoint server holds; 0: none */
-    uint32_t server; /* where it goes: the place of that in the rank's SETUP */
+    uint32_t number;  /* of the image: 1, 2, ... of a rank, over all incarnations */
+    uint32_t base;    /* of the newest one that all these servers hold; 0: none */
+    uint32_t servers; /* where it goes: bits, by the places of servers in the rank's SETUP */
 };
 CW_BODY(checkpoint, CW_CHECKPOINT_SIZE, 16, v->number > 0 && v->base < v->number);
 

@@ -17,7 +17,8 @@
 #define CW_SETUP_ADDRESS_MAX 300
 #define CW_EARLY_MAX                                                                               \
     (64u << 10) /* bytes of readings before MPI_Init; docs/protocol.md, "Readings" */
-#define CW_IMAGE_SERVERS_MAX 16u /* checkpoint servers of a job */
+#define CW_IMAGE_SERVERS_MAX 16u /* checkpoint servers of a job ... */
+#define CW_IMAGE_COPIES_MAX 2u   /* ... that keep one image */
 #define CW_SETUP_MAX (5784u + CW_EARLY_MAX)
 #define CW_MARK_SIZE 16    /* bytes of a secret that marks a place in a rank's output */
 #define CW_PATH_TOLD 200   /* bytes of a file's path in a report: its end */

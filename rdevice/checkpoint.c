@@ -204,14 +204,15 @@ static struct image_setting setting_of(const struct checkpoint *c, const struct 
  */
 
 static enum image_result take(struct checkpoint *c, struct exchange *x,
-                              const struct image_order *order, uint32_t server, struct cw_err *err)
+                              const struct image_order *order, uint32_t servers, struct cw_err *err)
 {
     struct image_setting setting = setting_of(c, x);
     struct store_place place;
     enum image_result result;
 
-    store_put_in(&place, order, server);
+    store_put_in(&place, order, servers);
     setting.open = store_open;
+    setting.also = store_also;
     setting.finish = store_finish;
     setting.ctx = &place;
     result = image_take(order, &setting, err);
@@ -251,7 +252,7 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
         return "what it has written is not taken from its standard output or error, which are "
                "full; read them faster, or write less";
     report(c, CW_REPORT_IMAGE_TAKEN, &taken, "");
-    switch (take(c, x, &order, asked.server, err)) {
+    switch (take(c, x, &order, asked.servers, err)) {
     case IMAGE_RESTORED:
         held_go_on();
         until_go_on(inputs_are_mine());
@@ -259,7 +260,7 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
         return NULL;
     case IMAGE_BEGUN:
         c->on_its_way = true;
-        c->server = asked.server;
+        c->servers = asked.servers;
         c->looks = 0;
         return NULL;
     case IMAGE_REFUSED:
@@ -278,9 +279,9 @@ static bool begin(struct checkpoint *c, struct exchange *x)
     const char *refused;
 
     x->asked.number = 0;
-    if (!store_knows(asked.server)) {
+    if (!store_knows(asked.servers)) {
         report_refused(c, asked.number,
-                       "the rank does not know the checkpoint server that it is "
+                       "the rank does not know the checkpoint servers that it is "
                        "to go to");
         return false;
     }
@@ -331,7 +332,7 @@ static void look_after(struct checkpoint *c)
     report_ended(c, &outcome, state == IMAGE_STORED);
 }
 
-/* What goes to a server that is not asked for any more is of no use. */
+/* What goes to other servers than those that are asked for now is of no use. */
 static void give_up(struct checkpoint *c)
 {
     image_cancel();
@@ -343,7 +344,7 @@ static void answer_late(struct checkpoint *c, struct exchange *x)
 {
     uint64_t now_ns = cw_clock_ns();
 
-    if (x->asked.number && x->asked.server != c->server) {
+    if (x->asked.number && x->asked.servers != c->servers) {
         give_up(c);
     } else if (c->waiting != x->asked.number) {
         c->waiting = x->asked.number;

@@ -12,7 +12,7 @@ struct checkpoint {
     int control_fd, pmi_fd;
     char why_not[CW_TEXT_MAX + 1]; /* no image can be taken; "": one can */
     bool on_its_way;               /* a copy is ... */
-    uint32_t server;               /* ... to this server */
+    uint32_t servers;              /* ... to these servers, as bits */
     uint32_t looks;                /* since it was looked after */
     uint32_t waiting;              /* the image that was asked for meanwhile; 0: none ... */
     uint64_t waits_since_ns;       /* ... and since when */

@@ -38,9 +38,13 @@ static int find_servers(const struct cw_setup *setup, struct cw_err *err)
     return any ? err->code = CW_OK : err->code;
 }
 
-bool store_knows(uint32_t server)
+bool store_knows(uint32_t asked)
 {
-    return server < CW_IMAGE_SERVERS_MAX && servers[server].count > 0;
+    for (uint32_t i = 0; i < CW_IMAGE_SERVERS_MAX; i++)
+        if (asked >> i & 1 && servers[i].count == 0)
+            return false;
+    return asked >> CW_IMAGE_SERVERS_MAX == 0 &&
+           (uint32_t)__builtin_popcount(asked) <= CW_IMAGE_COPIES_MAX;
 }
 
 int store_begin(const struct cw_setup *setup, struct cw_err *err)
@@ -60,10 +64,13 @@ const void *store_secret(void)
     return key;
 }
 
-void store_put_in(struct store_place *place, const struct image_order *order, uint32_t server)
+void store_put_in(struct store_place *place, const struct image_order *order, uint32_t asked)
 {
-    *place = (struct store_place){.order = order, .server = server, .wire = {.fd = -1}};
+    *place = (struct store_place){.order = order};
     memcpy(place->key, key, CW_KEY_SIZE);
+    for (uint32_t i = 0; i < CW_IMAGE_SERVERS_MAX; i++)
+        if (asked >> i & 1)
+            place->at[place->count++] = (struct store_session){.server = i, .wire = {.fd = -1}};
 }
 
 void store_wipe(struct store_place *place)
@@ -71,7 +78,7 @@ void store_wipe(struct store_place *place)
     sodium_memzero(place->key, CW_KEY_SIZE);
 }
 
-static int shake_hands(struct store_place *place, struct cw_err *err)
+static int shake_hands(struct store_place *place, struct store_session *at, struct cw_err *err)
 {
     struct cw_hello hello = {.role = CW_ROLE_IMAGE,
                              .rank = place->order->rank,
@@ -79,17 +86,17 @@ static int shake_hands(struct store_place *place, struct cw_err *err)
     struct cw_welcome welcome;
 
     memcpy(hello.job, place->order->job, sizeof(hello.job));
-    return cw_hello_open(&place->wire, &place->numbers, &hello, place->key, OPEN_MS, &welcome, err);
+    return cw_hello_open(&at->wire, &at->numbers, &hello, place->key, OPEN_MS, &welcome, err);
 }
 
 /* Reads the answer of this type, into CW_FRAME_BODY_MAX bytes. */
-static int answer(struct store_place *place, uint8_t type, uint8_t *body, int timeout_ms,
+static int answer(struct store_session *at, uint8_t type, uint8_t *body, int timeout_ms,
                   struct cw_err *err)
 {
     struct cw_notice_body refused;
     struct cw_header header;
 
-    if (cw_read_frame(&place->wire, &place->numbers, &header, body, timeout_ms, err) < 0) {
+    if (cw_read_frame(&at->wire, &at->numbers, &header, body, timeout_ms, err) < 0) {
         if (err->code == CW_ETIME)
             cw_err_set(err, CW_ETIME,
                        "it said nothing for %d s, where %s was expected: its disk is slow, or it "
@@ -105,7 +112,8 @@ static int answer(struct store_place *place, uint8_t type, uint8_t *body, int ti
     return CW_OK;
 }
 
-static int announce(struct store_place *place, uint64_t bytes, uint32_t *base, struct cw_err *err)
+static int announce(const struct store_place *place, struct store_session *at, uint64_t bytes,
+                    uint32_t *base, struct cw_err *err)
 {
     uint8_t frame[CW_FRAME_HEADER + CW_PUT_SIZE];
     uint8_t body[CW_FRAME_BODY_MAX];
@@ -116,26 +124,26 @@ static int announce(struct store_place *place, uint64_t bytes, uint32_t *base, s
                                    .clock = place->order->clock,
                                    .acts = place->order->acts}};
 
-    cw_frame_begin(&place->numbers, frame, CW_FRAME_PUT, CW_PUT_SIZE);
+    cw_frame_begin(&at->numbers, frame, CW_FRAME_PUT, CW_PUT_SIZE);
     cw_put_put(frame + CW_FRAME_HEADER, &put);
-    if (cw_write_all(&place->wire, frame, sizeof(frame), OPEN_MS, err) < 0 ||
-        answer(place, CW_FRAME_GO, body, GO_MS, err) < 0)
+    if (cw_write_all(&at->wire, frame, sizeof(frame), OPEN_MS, err) < 0 ||
+        answer(at, CW_FRAME_GO, body, GO_MS, err) < 0)
         return err->code;
     if (cw_word_get(body) != *base)
         *base = 0;
     return CW_OK;
 }
 
-static int open_stream(struct store_place *place, uint64_t bytes, uint32_t *base,
-                       struct cw_err *err)
+static int open_session(struct store_place *place, struct store_session *at, uint64_t bytes,
+                        uint32_t *base, struct cw_err *err)
 {
     struct timeval bound = {.tv_sec = STREAM_S};
-    int fd = cw_connect(&servers[place->server], err);
+    int fd = cw_connect(&servers[at->server], err);
 
     if (fd < 0)
         return err->code;
-    place->wire.fd = fd;
-    if (shake_hands(place, err) < 0 || announce(place, bytes, base, err) < 0)
+    at->wire.fd = fd;
+    if (shake_hands(place, at, err) < 0 || announce(place, at, bytes, base, err) < 0)
         return err->code;
     /* the stream waits for room, but not for ever: the copy keeps memory that the program changes
      */
@@ -145,20 +153,41 @@ static int open_stream(struct store_place *place, uint64_t bytes, uint32_t *base
     return CW_OK;
 }
 
+static int fail(const struct store_session *at, struct cw_err *err)
+{
+    cw_err_wrap(err, "checkpoint server %s", servers[at->server].text);
+    return -1;
+}
+
+/* What one of them does not have as the base, the stream does not refer to: it is whole then, and
+ * suits the others too. */
+static int open_all(struct store_place *place, uint64_t bytes, uint32_t *base, struct cw_err *err)
+{
+    for (uint32_t i = 0; i < place->count; i++)
+        if (open_session(place, &place->at[i], bytes, base, err) < 0)
+            return fail(&place->at[i], err);
+    return place->at[0].wire.fd;
+}
+
 /* The handshake's random numbers are no readings of the program's, and the key does not get into
  * the stream: it is wiped before the memory is read. */
 int store_open(void *ctx, uint64_t bytes, uint32_t *base, struct cw_err *err)
 {
     struct store_place *place = ctx;
-    int failed;
+    int fd;
 
     inputs_pause(true);
-    failed = open_stream(place, bytes, base, err);
+    fd = open_all(place, bytes, base, err);
     inputs_pause(false);
     store_wipe(place);
-    if (failed)
-        cw_err_wrap(err, "checkpoint server %s", servers[place->server].text);
-    return failed ? -1 : place->wire.fd;
+    return fd;
+}
+
+int store_also(void *ctx)
+{
+    const struct store_place *place = ctx;
+
+    return place->count > 1 ? place->at[1].wire.fd : -1;
 }
 
 int store_finish(void *ctx, int fd, struct cw_err *err)
@@ -166,10 +195,11 @@ int store_finish(void *ctx, int fd, struct cw_err *err)
     struct store_place *place = ctx;
     uint8_t body[CW_FRAME_BODY_MAX];
 
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-    if (answer(place, CW_FRAME_STORED, body, STORED_MS, err) < 0) {
-        cw_err_wrap(err, "checkpoint server %s", servers[place->server].text);
-        return -1;
+    (void)fd;
+    for (uint32_t i = 0; i < place->count; i++) {
+        fcntl(place->at[i].wire.fd, F_SETFL, O_NONBLOCK);
+        if (answer(&place->at[i], CW_FRAME_STORED, body, STORED_MS, err) < 0)
+            return fail(&place->at[i], err);
     }
     return 0;
 }

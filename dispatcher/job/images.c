@@ -450,6 +450,17 @@ bool images_fetched(struct images *im, uint32_t rank)
     return expected;
 }
 
+bool images_lacks(struct images *im, uint32_t rank, uint32_t number, uint32_t server)
+{
+    struct images_image *image = number ? image_find(&im->rank[rank], number) : NULL;
+
+    if (!image || !(image->held & ~(1u << server)))
+        return false;
+    image->held &= ~(1u << server);
+    im->changed = true;
+    return image_is_usable(&im->rank[rank], image);
+}
+
 bool images_broke_off(struct images *im, uint32_t rank, bool away, uint64_t now_ns, uint32_t *tries)
 {
     struct images_rank *r = &im->rank[rank];

@@ -243,6 +243,9 @@ bool images_wants_server(const struct images *images, uint32_t server, uint64_t 
 void images_restart(struct images *images, uint32_t rank);
 /* The fetch has come to its end, well or not. Returns false for one that nobody waits for. */
 bool images_fetched(struct images *images, uint32_t rank);
+/* This server does not have the image as it was: that counts for held there no more. Returns
+ * whether another one has it. */
+bool images_lacks(struct images *images, uint32_t rank, uint32_t number, uint32_t server);
 /* An image did not come whole, or (`away`) its server did not answer: returns true when it is
  * fetched again after images_restart. False: that was tried too often; images_fail is to follow.
  * *tries gets how often. */

@@ -213,6 +213,8 @@ static const struct cw_option image_options[] = {
     {"no-ckpt", .at = IN(none), .help = "take none; also without a log (--no-log)"},
     {"ckpt-every", .argument = "TIME", CW_OPTION_TIME, IN(every_ns), CKPT_EVERY_MIN_NS, UINT64_MAX,
      "at least 1ms", .help = "of each rank one in this time (default: by what they cost and gain)"},
+    {"ckpt-copies", .argument = "N", CW_OPTION_NUMBER, IN(copies), 1, CW_IMAGE_COPIES_MAX,
+     .help = "each image is kept by so many of the checkpoint servers of --ckptsrv (default 1)"},
     {"mtbf", .argument = "TIME", CW_OPTION_TIME, IN(mtbf_ns),
      .help = "mean time between crashes of one rank, not of the job (default: as observed)"},
     {"ckpt-dir", .argument = "DIR", CW_OPTION_TEXT, IN(dir),
@@ -493,9 +495,9 @@ static int check_channel(struct run_options *o, struct cw_err *err)
 
 static int check_images(struct run_options *o, struct cw_err *err)
 {
-    static const char *const all[] = {"ckpt-every", "mtbf",        "ckpt-dir", "ckpt-max",
-                                      "ckptsrv",    "ckpt-server", NULL};
-    static const char *const of_own[] = {"ckptsrv", "ckpt-dir", "ckpt-max", NULL};
+    static const char *const all[] = {"ckpt-every", "mtbf",        "ckpt-dir",    "ckpt-max",
+                                      "ckptsrv",    "ckpt-server", "ckpt-copies", NULL};
+    static const char *const of_own[] = {"ckptsrv", "ckpt-dir", "ckpt-max", "ckpt-copies", NULL};
     const char *name = first_of(o, all), *own = first_of(o, of_own);
 
     if (name && (o->no_log || o->images.none))
@@ -629,6 +631,11 @@ static int check_hosts(struct run_options *o, struct cw_err *err)
         return err->code;
     if (host_options_complete(&o->hosts, o->ranks, o->job_dir ? no_variable : getenv, err) < 0)
         return err->code;
+    if (o->images.copies > 1 && o->hosts.ckptsrv_hosts < o->images.copies)
+        return cw_err_set(err, CW_EINVAL,
+                          "--ckpt-copies %u, but there are checkpoint servers on %u hosts: give "
+                          "--ckptsrv HOST,HOST or --ckptsrv all",
+                          o->images.copies, o->hosts.ckptsrv_hosts);
     if (o->grid)
         return CW_OK;
     if (o->here || o->restart_at_any_site)

@@ -33,6 +33,7 @@ struct image_options {
     uint64_t mtbf_ns;                      /* of a rank; 0: as observed */
     const char *dir;                       /* of the own checkpoint server; NULL: chosen */
     uint64_t bytes_max;                    /* of it; 0: chosen */
+    uint32_t copies;                       /* servers that keep each image; 0: one */
     const char *servers[CKPT_SERVERS_MAX]; /* that run already */
     uint32_t server_count;                 /* 0: the job has one of its own */
     const char *key_file;

@@ -1,4 +1,5 @@
 #include "dispatcher/run/image_servers.h"
+#include "dispatcher/run/copies.h"
 #include "dispatcher/run/host_relays.h"
 #include "dispatcher/run/parts.h"
 #include "dispatcher/servers/image_dir.h"
@@ -41,6 +42,18 @@ const char *image_servers_name(const struct image_servers *s, uint32_t server)
 {
     return are_own(s) && !is_here(s) ? nodes_name(s->parts->nodes, host_of(s, server))
                                      : servers_address(s->servers, server, true);
+}
+
+const char *image_servers_names(struct image_servers *s, uint32_t servers)
+{
+    size_t used = 0;
+
+    s->names[0] = '\0';
+    for (uint32_t i = 0; i < s->count && used < sizeof(s->names); i++)
+        if (servers >> i & 1)
+            used += (size_t)snprintf(s->names + used, sizeof(s->names) - used, "%s%s",
+                                     used ? "," : "", image_servers_name(s, i));
+    return s->names;
 }
 
 /* In a line for a person: one of several has a name. */
@@ -87,9 +100,9 @@ void image_servers_close(struct image_servers *s)
 
 /* --- where images go --- */
 
-/* The first one behind this host, in the order of hosts. Where none is left but on the host itself,
- * that one: it survives the rank, if not its host. */
-static uint32_t behind(const struct image_servers *s, uint32_t host)
+/* The first one behind this host, in the order of hosts, of those that are there; the last is one
+ * on the host itself. */
+static uint32_t next_behind(const struct image_servers *s, uint32_t host, uint32_t but)
 {
     uint32_t hosts = s->parts->options->hosts.list.count + 1;
     uint32_t least = UINT32_MAX, found = 0;
@@ -97,7 +110,7 @@ static uint32_t behind(const struct image_servers *s, uint32_t host)
     for (uint32_t i = 0; i < s->count; i++) {
         uint32_t steps = (host_of(s, i) + hosts - host - 1) % hosts;
 
-        if (s->server[i].gone || steps >= least)
+        if (s->server[i].gone || but >> i & 1 || steps >= least)
             continue;
         least = steps;
         found = 1u << i;
@@ -105,25 +118,66 @@ static uint32_t behind(const struct image_servers *s, uint32_t host)
     return found;
 }
 
-void image_servers_place(struct image_servers *s, uint32_t rank, uint32_t host)
+/* With copies of logs, on the host to which its relay's is copied: that is where the rank goes when
+ * its host is lost. 0: there is none. */
+static uint32_t at_backup(const struct image_servers *s, uint32_t rank, uint32_t host)
 {
-    if (are_own(s))
-        images_assign(s->core, rank, behind(s, host));
+    const struct copies *copies = s->parts->copies;
+    uint32_t at = BACKUPS_NO_HOST;
+
+    if (copies && copies->begun)
+        at = backups_host_of(&copies->core, relays_home(s->parts->relays, rank));
+    for (uint32_t i = 0; at != BACKUPS_NO_HOST && at != host && i < s->count; i++)
+        if (!s->server[i].gone && host_of(s, i) == at)
+            return 1u << i;
+    return 0;
 }
 
-uint32_t image_servers_nearest(const struct image_servers *s, uint32_t servers, uint32_t host)
+static bool is_on(const struct image_servers *s, uint32_t servers, uint32_t host)
 {
-    uint32_t best = UINT32_MAX;
+    return servers && host_of(s, (uint32_t)__builtin_ctz(servers)) == host;
+}
+
+/* As many as are to keep each image. Where none is left but on the host itself, that one: it
+ * survives the rank, if not its host. */
+void image_servers_place(struct image_servers *s, uint32_t rank, uint32_t host)
+{
+    uint32_t copies = s->parts->options->images.copies;
+    uint32_t servers, more;
+
+    if (!are_own(s))
+        return;
+    servers = at_backup(s, rank, host);
+    if (!servers)
+        servers = next_behind(s, host, 0);
+    for (uint32_t i = 1; i < copies; i++) {
+        more = next_behind(s, host, servers);
+        servers |= is_on(s, more, host) ? 0 : more;
+    }
+    images_assign(s->core, rank, servers);
+}
+
+void image_servers_look(struct image_servers *s)
+{
+    for (uint32_t rank = 0; s->parts->options->log_copies && rank < s->core->config.ranks; rank++)
+        image_servers_place(s, rank, s->job->slots.slot[s->job->rank[rank].slot].host);
+}
+
+uint32_t image_servers_nearest(const struct image_servers *s, uint32_t servers, uint32_t host,
+                               uint32_t tries)
+{
+    uint32_t best = 0, rating = 0;
 
     for (uint32_t i = 0; i < s->count; i++) {
-        if (!(servers >> i & 1))
+        uint32_t rated = 1 + 2 * s->core->server[i].up + (are_own(s) && host_of(s, i) == host);
+
+        if (!(servers >> i & 1) || rated <= rating)
             continue;
-        if (best == UINT32_MAX || (s->core->server[i].up && !s->core->server[best].up))
-            best = i;
-        if (are_own(s) && s->core->server[i].up && host_of(s, i) == host)
-            return i;
+        best = i;
+        rating = rated;
     }
-    return best == UINT32_MAX ? 0 : best;
+    servers &= ~(1u << best);
+    return tries % 2 && servers ? image_servers_nearest(s, servers, host, tries / 2) : best;
 }
 
 /* Servers that were given have each a key of its own: the rank knows of the one that is its. */
@@ -134,9 +188,9 @@ static uint32_t only_of(const struct image_servers *s, uint32_t rank)
     return servers ? (uint32_t)__builtin_ctz(servers) : 0;
 }
 
-uint32_t image_servers_place_of(const struct image_servers *s, uint32_t server)
+uint32_t image_servers_places_of(const struct image_servers *s, uint32_t servers)
 {
-    return are_own(s) ? server : 0;
+    return are_own(s) ? servers : 1;
 }
 
 static void put_address(const struct image_servers *s, uint32_t server, uint32_t host,
@@ -316,7 +370,9 @@ void image_servers_gone(struct image_servers *s, uint32_t server, const struct c
     if (s->ending)
         return;
     no_image_from(s, server, err);
-    if (others) {
+    if (others && lost == 0) {
+        log_verbose(s->log, "%s; no rank had its last image there alone", err->text);
+    } else if (others) {
         log_warning(s->log, now_of(s), JOB_NO_RANK, "a checkpoint server is lost", err->text);
         log_notice(s->log,
                    "%s; ranks whose last image was there: %u; new ones are taken at once, and kept "

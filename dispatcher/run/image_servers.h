@@ -33,6 +33,7 @@ struct image_servers {
     void (*changed)(void *ctx); /* there may be something to be done */
     void *ctx;
     struct image_server server[IMAGES_SERVERS_MAX];
+    char names[CW_ERR_TEXT_MAX]; /* the last ones that were asked for */
 };
 
 /* All that is there but `servers` is set by the caller; `start` as of struct servers_config, with
@@ -50,15 +51,22 @@ uint32_t image_servers_count(const struct parts *parts);
 /* The name of its host, or its address. */
 const char *image_servers_name(const struct image_servers *s, uint32_t server);
 
-/* One of these, as bits: that a process on this host reaches best. */
-uint32_t image_servers_nearest(const struct image_servers *s, uint32_t servers, uint32_t host);
+/* ... of these, as bits, with commas between; gone with the next call. */
+const char *image_servers_names(struct image_servers *s, uint32_t servers);
+
+/* One of these, as bits: that a process on this host reaches best, when the ones before were tried
+ * so often. */
+uint32_t image_servers_nearest(const struct image_servers *s, uint32_t servers, uint32_t host,
+                               uint32_t tries);
 
 /* A process of the rank is started on this host: where its images go, and what it knows of servers.
  */
 void image_servers_place(struct image_servers *s, uint32_t rank, uint32_t host);
+/* Copies of logs may have gone to other hosts: images follow them. */
+void image_servers_look(struct image_servers *s);
 void image_servers_set_up(const struct image_servers *s, uint32_t host, struct cw_setup *setup);
-/* By which of the entries there the rank knows this server. */
-uint32_t image_servers_place_of(const struct image_servers *s, uint32_t server);
+/* By which of the entries there, as bits, the rank knows these servers. */
+uint32_t image_servers_places_of(const struct image_servers *s, uint32_t servers);
 
 /* Images on demand that cannot come. */
 void image_servers_fail_demands(struct image_servers *s);

@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 struct rank_images {
-    bool returned;  /* it was known to a dispatcher before us, and no image is newer */
-    uint32_t taken; /* the last one that the rank has said it took */
+    bool returned;   /* it was known to a dispatcher before us, and no image is newer */
+    uint32_t taken;  /* the last one that the rank has said it took */
+    uint32_t server; /* from which its last one was fetched */
 };
 
 struct imaging {
@@ -62,6 +63,22 @@ static void give_up(struct imaging *im, uint32_t rank, uint32_t number, const ch
                  other ? "it starts from image %u" : "it starts from its beginning", other);
     image_words_useless(&im->words, rank, number, why);
     log_notice(im->log, "rank %u: image %u cannot be restored: %s; %s", rank, number, why, next);
+}
+
+/* The image is damaged, or it is not there; another server may have it as it was. */
+static void reject(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
+{
+    uint32_t server = im->rank[rank].server;
+
+    if (!images_lacks(&im->core, rank, number, server)) {
+        give_up(im, rank, number, why);
+        return;
+    }
+    log_warning(im->log, now_of(im), rank, "an image is fetched from another server", why);
+    log_notice(im->log,
+               "rank %u: image %u of checkpoint server %s is of no use: %s; it is kept at %s too",
+               rank, number, image_servers_name(&im->at, server), why,
+               image_servers_names(&im->at, images_find(&im->core, rank, number)->held));
 }
 
 /* Nothing is known against the image: it is fetched again, unless that was tried often enough. */
@@ -182,11 +199,10 @@ static void resume_input(void *ctx)
 
 static void ask(struct imaging *im, const struct images_order *order)
 {
-    struct cw_checkpoint checkpoint = {
-        .rank = order->rank,
-        .number = order->number,
-        .base = order->base,
-        .server = image_servers_place_of(&im->at, (uint32_t)__builtin_ctz(order->servers))};
+    struct cw_checkpoint checkpoint = {.rank = order->rank,
+                                       .number = order->number,
+                                       .base = order->base,
+                                       .servers = image_servers_places_of(&im->at, order->servers)};
 
     if (!relays_checkpoint(im->parts->relays, &checkpoint)) {
         images_not_asked(&im->core, order->rank, now_of(im));
@@ -208,10 +224,12 @@ static void fetch(struct imaging *im, const struct images_order *order)
 {
     uint32_t rank = order->rank;
 
+    const struct images_rank *r = &im->core.rank[rank];
+
     if (is_placed(im, rank, order->number)) {
-        servers_fetch(im->at.servers,
-                      image_servers_nearest(&im->at, order->servers, host_of(im, rank)), rank,
-                      order->number);
+        im->rank[rank].server =
+            image_servers_nearest(&im->at, order->servers, host_of(im, rank), r->breaks + r->away);
+        servers_fetch(im->at.servers, im->rank[rank].server, rank, order->number);
         return;
     }
     images_fail(&im->core, rank, order->number, NULL);
@@ -268,6 +286,7 @@ static void on_time(void *ctx)
     if (im->ending)
         return;
     look_for_places(im);
+    image_servers_look(&im->at);
     while ((action = images_next(&im->core, now_of(im), &order)) != IMAGES_NOTHING)
         obey(im, action, &order);
     for (uint32_t i = 0; i < im->core.config.servers; i++)
@@ -324,6 +343,7 @@ static void on_held_end(void *ctx, uint32_t server)
 static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored)
 {
     struct imaging *im = ctx;
+    const struct images_image *image;
 
     if (im->ending || stored->rank >= im->ranks)
         return;
@@ -331,7 +351,9 @@ static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored
     if (!images_stored(&im->core, server, stored, now_of(im)))
         return;
     image_servers_stored(&im->at, server);
-    image_words_stored(&im->words, stored, image_servers_name(&im->at, server));
+    image = images_find(&im->core, stored->rank, stored->number);
+    image_words_stored(&im->words, stored,
+                       image_servers_names(&im->at, image ? image->held : 1u << server));
     im->rank[stored->rank].returned = false;
     soon(im);
 }
@@ -355,7 +377,7 @@ static void on_fetched(void *ctx, uint32_t rank, uint32_t number, int fd, const 
         im->events->source(im->ctx, rank, number, fd);
     } else {
         if (err->code == CW_EAUTH)
-            give_up(im, rank, number, err->text);
+            reject(im, rank, number, err->text);
         else if (images_find(&im->core, rank, number)) /* else all servers of it are gone */
             break_off(im, rank, number, err->text,
                       err->code != CW_ECLOSED && err->code != CW_EPROTO);
@@ -402,7 +424,7 @@ void imaging_not_restored(struct imaging *im, uint32_t rank, const char *why, bo
     if (number && broke_off)
         break_off(im, rank, number, why, false);
     else if (number)
-        give_up(im, rank, number, why);
+        reject(im, rank, number, why);
 }
 
 /* --- opening and closing --- */

@@ -88,7 +88,10 @@ static int write_image(struct workspace *w, const struct copy_work *work, int fd
                        struct cw_err *err)
 {
     struct stream *stream = stream_begin(w->stream, fd, base ? work->base_tag : 0, work->tag);
+    const struct image_setting *setting = work->setting;
 
+    if (setting->also)
+        stream_also(stream, setting->also(setting->ctx));
     if (stream_header(stream, &w->header, err) || memory_write(w->memory, stream, err) ||
         stream_end(stream, err))
         return err->code;

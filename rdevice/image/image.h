@@ -51,6 +51,9 @@ struct image_setting {
      * a process of its own with one thread; no function here may use the heap, or descriptors of
      * the program. */
     int (*open)(void *ctx, uint64_t bytes, uint32_t *base, struct cw_err *err);
+    /* In the copy, once that is open: a second descriptor to which the same bytes go; -1: there is
+     * none. NULL: likewise. */
+    int (*also)(void *ctx);
     /* In the copy: the stream is written. Returns 0 when it is safe, or -1 with *err set. */
     int (*finish)(void *ctx, int fd, struct cw_err *err);
     void *ctx;

@@ -13,7 +13,7 @@
 
 struct stream {
     XXH3_state_t hash; /* over what is not the blocks' bytes */
-    int fd;
+    int fd, also;      /* also: -1: nowhere */
     uint32_t base, number;
     uint64_t regions, blocks, bytes, sent;
     struct pack pack;
@@ -34,17 +34,23 @@ struct stream *stream_begin(void *memory, int fd, uint32_t base, uint32_t number
 
     XXH3_128bits_reset(&s->hash);
     s->fd = fd;
+    s->also = -1;
     s->base = base;
     s->number = number;
     return s;
 }
 
-static int flush(struct stream *s, struct cw_err *err)
+void stream_also(struct stream *s, int fd)
 {
-    uint64_t done = 0, start_ns = system_now_ns();
+    s->also = fd;
+}
+
+static int write_to(const struct stream *s, int fd, struct cw_err *err)
+{
+    uint64_t done = 0;
 
     while (done < s->used) {
-        long n = system_call(SYS_write, s->fd, s->buffer + done, s->used - done);
+        long n = system_call(SYS_write, fd, s->buffer + done, s->used - done);
 
         if (n == -EINTR)
             continue;
@@ -56,6 +62,15 @@ static int flush(struct stream *s, struct cw_err *err)
                                            : "nothing was taken");
         done += (uint64_t)n;
     }
+    return 0;
+}
+
+static int flush(struct stream *s, struct cw_err *err)
+{
+    uint64_t start_ns = system_now_ns();
+
+    if (write_to(s, s->fd, err) || (s->also >= 0 && write_to(s, s->also, err)))
+        return err->code;
     pack_wrote(&s->pack, s->used, system_now_ns() - start_ns);
     s->sent += s->used;
     s->used = 0;

@@ -19,6 +19,9 @@ uint64_t stream_size(void);
  * images. */
 struct stream *stream_begin(void *memory, int fd, uint32_t base, uint32_t number);
 
+/* All is written to this one too. Before anything is. */
+void stream_also(struct stream *s, int fd);
+
 /* Each returns 0, or CW_ESYS with *err set: nothing can be written any more. */
 int stream_header(struct stream *s, const struct cw_image_header *header, struct cw_err *err);
 int stream_region(struct stream *s, const struct cw_image_region *region, struct cw_err *err);

@@ -558,7 +558,8 @@ void dispatch_step(void)
 
 void dispatch_checkpoint(uint32_t rank, uint32_t number)
 {
-    relays_checkpoint(d.relays, &(struct cw_checkpoint){.rank = rank, .number = number});
+    relays_checkpoint(d.relays,
+                      &(struct cw_checkpoint){.rank = rank, .number = number, .servers = 1});
 }
 
 void dispatch_trim(uint32_t rank, const struct cw_point *point)

@@ -139,6 +139,24 @@ one_after_the_other() {
   nothing_stays 1
 }
 
+# Of two servers one is lost with its host, and at once all ranks that have images there crash.
+kept_twice() {
+  ring node1:2,node2:2 --ckptsrv node1,node2,node3 --ckpt-copies 2 --host-timeout 1s -n 4
+  goes_to node2,node3 0 1
+  goes_to node1,node3 2 3
+  on_host 2 pkill -STOP -x actor
+  host_kill 3
+  await_true "the host to be lost" event_is_there host_lost
+  on_host 2 pkill -9 -x actor
+  await_true "rank 2 to go on from an image" event_is_there rank_restored 2
+  await_true "rank 3 to go on from an image" event_is_there rank_restored 3
+  goes_to node1 2 3
+  goes_to node2 0 1
+  goes_on
+  host_start 3
+  nothing_stays 1 2
+}
+
 # A rank that answers nothing has no new image when it crashes.
 at_once() {
   ring node1:2,node2:2 --ckptsrv node2,node3 --host-timeout 1s -n 4
@@ -169,4 +187,5 @@ t "a checkpoint server on each host" on_all_hosts
 t "a host is lost with ranks and a checkpoint server" host_of_both_lost
 t "the host of a checkpoint server is lost, then that of its ranks" one_after_the_other
 t "a rank crashes whose image is lost" at_once
+t "images that are kept twice" kept_twice
 tap_end

@@ -181,6 +181,17 @@ TEST(the_other_copy_is_of_use_and_the_next_image_goes_to_the_new_pair)
     CU_ASSERT_EQUAL(im_order.servers, 2);
 }
 
+TEST(one_that_is_damaged_at_a_server_is_of_use_at_the_other)
+{
+    begin_with_two();
+    im_stored(0, 1);
+    images_placed(&im, 0, 1);
+    CU_ASSERT_TRUE(images_lacks(&im, 0, 1, 0));
+    CU_ASSERT_EQUAL(im_choice(0), 1);
+    CU_ASSERT_EQUAL(images_find(&im, 0, 1)->held, 2);
+    CU_ASSERT_FALSE(images_lacks(&im, 0, 1, 1));
+}
+
 TEST(nothing_is_asked_while_one_of_two_is_away)
 {
     im_begin(1, 2, S);

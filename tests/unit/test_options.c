@@ -607,6 +607,9 @@ TEST(bad_hosts)
     bad("run --host a --ckptsrv b,,c p", "--ckptsrv b,,c: host '': expected a name");
     bad("run --host a --ckptsrv 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 p",
         "17: more than 16 hosts");
+    bad("run --ckpt-copies 3 p", "--ckpt-copies '3'");
+    bad("run --ckpt-copies 2 p", "--ckpt-copies 2, but there are checkpoint servers on 0 hosts");
+    bad("run --host a --ckptsrv b,b --ckpt-copies 2 p", "checkpoint servers on 1 hosts");
     bad("run --host a --ckptsrv b --no-ckpt p",
         "--ckptsrv is for images, which --no-ckpt turns off");
     bad("run --host a --ckptsrv b --ckpt-server unix:s p",
