@@ -186,6 +186,7 @@ queue_waiting() {
   suite "grids in namespaces" env DRAW="1/10 $SLICE" tests/system/grid_lab.sh
   ((UID)) || one "make run HOSTS=3" "${make_apart[@]}" run HOSTS=3
   suite "jobs on several hosts" env DRAW="1/10 $SLICE" tests/system/hosts_jobs.sh
+  suite "hosts lost with their relays" env DRAW="1/4 $SLICE" tests/system/lost_hosts.sh
   suite "images on several hosts" env DRAW="1/3 $SLICE" tests/system/hosts_images.sh
   suite "MPI programs on hosts" env DRAW="1/40 $SLICE" tests/system/hosts_programs.sh
   suite "doctor of several hosts" env DRAW="1/4 $SLICE" tests/system/hosts_doctor.sh

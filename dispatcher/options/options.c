@@ -373,6 +373,8 @@ static const char *against_copies(const struct run_options *o)
         return "relay-at cluster";
     if (given(o, "log-safety") && o->relay_settings.log_safety != RELAY_LOG_COPIED)
         return "log-safety, which is copy then";
+    if (o->relay_settings.engine && given(o, "engine") && strcmp(given(o, "engine"), "poll") != 0)
+        return "engine, which is poll then";
     return NULL;
 }
 

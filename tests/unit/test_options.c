@@ -378,6 +378,7 @@ TEST(log_copies)
     good("run --host a,b --log-copies 1 --channel on --no-ckpt p");
     CU_ASSERT_EQUAL(o.channel, CHANNEL_ON);
     run_options_free(&o);
+    bad("run --host a,b --log-copies 1 --engine thread p", "not with --engine, which is poll then");
     bad("run --job-dir d --log-copies 1 p", "not with --job-dir");
     bad("run --host a,b --log-copies 1 --host-timeout 5s --resume-timeout 5s p",
         "--resume-timeout (5s) must be more than --host-timeout (5s)");
