@@ -41,6 +41,21 @@ void cw_cred_link_key(uint8_t key[CW_KEY_SIZE], const uint8_t job_key[CW_KEY_SIZ
     hash(key, job_key, text, w.used);
 }
 
+void cw_cred_node_key(uint8_t key[CW_KEY_SIZE], const uint8_t relay_key[CW_KEY_SIZE], uint32_t host)
+{
+    uint8_t text[4 + 4];
+    struct cw_writer w = cw_writer(text, sizeof(text));
+
+    cw_put_bytes(&w, "node", 4);
+    cw_put_u32(&w, host);
+    hash(key, relay_key, text, w.used);
+}
+
+void cw_cred_server_key(uint8_t key[CW_KEY_SIZE], const uint8_t relay_key[CW_KEY_SIZE])
+{
+    hash(key, relay_key, (const uint8_t *)"images", 6);
+}
+
 _Static_assert(CW_SEALED_SIZE ==
                    crypto_secretbox_NONCEBYTES + crypto_secretbox_MACBYTES + CW_KEY_SIZE,
                "a sealed key is a nonce and a box");

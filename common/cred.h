@@ -5,6 +5,8 @@
  *   job key     H(relay key, "job" | job id): the dispatcher of one job
  *   rank key    H(job key, "rank" | rank | incarnation): one process, given by its dispatcher
  *   link key    H(job key, "link" | number): a relay of the job that connects to this one
+ *   node key    H(relay key, "node" | host): another dispatcher of a job that is left
+ *   server key  H(relay key, "images"): of a job's own checkpoint servers, where it is kept
  *   mark        the first 8 bytes of H(relay key, "log"): whose log a file is
  *
  * Each side proves that it knows the key, by a MAC over both nonces and its HELLO or WELCOME. No
@@ -23,6 +25,11 @@ void cw_cred_rank_key(uint8_t key[CW_KEY_SIZE], const uint8_t job_key[CW_KEY_SIZ
                       uint32_t incarnation);
 
 void cw_cred_link_key(uint8_t key[CW_KEY_SIZE], const uint8_t job_key[CW_KEY_SIZE], uint32_t relay);
+
+void cw_cred_node_key(uint8_t key[CW_KEY_SIZE], const uint8_t relay_key[CW_KEY_SIZE],
+                      uint32_t host);
+
+void cw_cred_server_key(uint8_t key[CW_KEY_SIZE], const uint8_t relay_key[CW_KEY_SIZE]);
 
 /* Encrypts a key under another one, and back. Errors: CW_EAUTH: it was not sealed under that key.
  */

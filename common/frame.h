@@ -211,7 +211,8 @@ struct cw_hello {
     uint32_t rank; /* of a dispatcher: how many ranks; of a relay: its number in the job */
     uint32_t incarnation;
     uint8_t nonce[CW_NONCE_SIZE];
-    uint64_t event; /* 0: the rank starts from its beginning, as do the next two */
+    uint64_t event; /* 0: the rank starts from its beginning, as do the next two. Of a dispatcher:
+                       for how many ms its own session may be suspended, where that is longer */
     uint64_t poll_clock;
     uint64_t acts;
     uint8_t mac[CW_MAC_SIZE];

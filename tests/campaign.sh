@@ -48,7 +48,7 @@ for _ in $(seq "$ROUNDS"); do
   run tests/system/programs.sh
 done
 run tests/system/engines.sh
-for suite in images images_user ckptsrv files log_disk resume grid_lab grid_up grid_doctor grid_jobs grid_faults sites hosts_jobs lost_hosts hosts_images hosts_doctor hosts_stage tunnels; do
+for suite in images images_user ckptsrv files log_disk resume grid_lab grid_up grid_doctor grid_jobs grid_faults sites hosts_jobs lost_hosts hosts_images hosts_doctor hosts_stage orphans orphans_hosts tunnels; do
   run tests/system/$suite.sh
 done
 run env BUILD="$PWD/build/undefined" tests/system/images.sh

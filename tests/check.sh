@@ -187,6 +187,8 @@ queue_waiting() {
   ((UID)) || one "make run HOSTS=3" "${make_apart[@]}" run HOSTS=3
   suite "jobs on several hosts" env DRAW="1/10 $SLICE" tests/system/hosts_jobs.sh
   suite "hosts lost with their relays" env DRAW="1/4 $SLICE" tests/system/lost_hosts.sh
+  suite "jobs that are orphaned" env DRAW="1/3 $SLICE" SEED="$SLICE" tests/system/orphans.sh
+  suite "jobs that are orphaned, on hosts" env DRAW="1/2 $SLICE" tests/system/orphans_hosts.sh
   suite "images on several hosts" env DRAW="1/3 $SLICE" tests/system/hosts_images.sh
   suite "MPI programs on hosts" env DRAW="1/40 $SLICE" tests/system/hosts_programs.sh
   suite "doctor of several hosts" env DRAW="1/4 $SLICE" tests/system/hosts_doctor.sh

@@ -3,13 +3,14 @@
 #include "dispatcher/node/attach.h"
 #include "dispatcher/node/node.h"
 #include "dispatcher/node/service_keeper.h"
+#include "dispatcher/node/state_keeper.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char usage[] =
-    "usage: causeway node [--attach DIRECTORY | --here DESCRIPTORS]\n\n"
+    "usage: causeway node [--attach DIRECTORY | --keep DIRECTORY | --here DESCRIPTORS]\n\n"
     "The part of a job on one host. 'causeway run' starts it, elsewhere over ssh or the like, and\n"
     "speaks with it over its standard input and output; 'causeway doctor', 'up', 'down' and "
     "'status'\n"
@@ -40,6 +41,8 @@ int cmd_node(int argc, char **argv)
     }
     if (argc == 3 && strcmp(argv[1], "--attach") == 0)
         attach_run(argv[2], &err);
+    else if (argc == 3 && strcmp(argv[1], "--keep") == 0)
+        state_keeper_run(argv[2], &err);
     else if (here)
         run_here(argv[2], &err);
     else if (argc == 1)

@@ -2,6 +2,7 @@
 #include "dispatcher/cli/commands.h"
 #include "dispatcher/options/options.h"
 #include "dispatcher/run/driver.h"
+#include "dispatcher/run/held_jobs.h"
 #include "dispatcher/run/resume.h"
 
 #include <getopt.h>
@@ -27,7 +28,7 @@ struct again {
 #define AT(field) offsetof(struct again, field)
 
 static const struct cw_option list[] = {
-    {"resume", .argument = "DIR", CW_OPTION_TEXT, AT(dir)},
+    {"resume", .argument = "DIR|JOB", CW_OPTION_TEXT, AT(dir)},
     {"timeout", .argument = "TIME", CW_OPTION_TIME, AT(timeout_ns)},
     {"stats", .at = AT(stats)},
     {"verbose", .at = AT(verbose)},
@@ -74,6 +75,17 @@ static int run_again(const struct again *again, struct kept_job *kept, struct cw
     return code;
 }
 
+static int take_up(struct kept_job *kept, const char *job, struct cw_err *err)
+{
+    char dir[PATH_MAX];
+
+    if (!held_jobs_names(job))
+        return kept_job_take(kept, job, STATE_FILE_ON_DISK, err);
+    if (held_jobs_find(job, dir, err) < 0)
+        return err->code;
+    return kept_job_take(kept, dir, STATE_FILE_HELD, err);
+}
+
 static int resume(int argc, char **argv)
 {
     struct again again;
@@ -83,7 +95,7 @@ static int resume(int argc, char **argv)
 
     if (parse_again(&again, argc, argv, &err) < 0)
         return fail(2, &err);
-    if (kept_job_take(&kept, again.dir, &err) < 0) {
+    if (take_up(&kept, again.dir, &err) < 0) {
         state_file_close(kept.state, false);
         code = fail(1, &err);
     } else {

@@ -24,5 +24,8 @@ const char *node_commands_causeway(const struct node_commands *commands, uint32_
  */
 int node_commands_make(const struct node_commands *commands, uint32_t host, const char *attach,
                        struct launch_command *command, struct cw_err *err);
+/* To who keeps a copy of the job's state there, in that directory. Errors: likewise. */
+int node_commands_keep(const struct node_commands *commands, uint32_t host, const char *dir,
+                       struct launch_command *command, struct cw_err *err);
 
 #endif

@@ -1,4 +1,5 @@
 #include "dispatcher/launch/nodes.h"
+#include "common/cred.h"
 #include "common/secret.h"
 #include "dispatcher/launch/node_commands.h"
 #include "dispatcher/wire/wire.h"
@@ -35,6 +36,7 @@ struct node {
     struct way way[2];
     struct way *now; /* that of the session; the other one may become it */
     struct greeting_hello facts;
+    const char *taken; /* until it has greeted: the directory of one that is taken over, or NULL */
     struct mux *mux;
     uint64_t until_ns;   /* STARTING: it must have greeted */
     uint64_t explain_ns; /* STARTING: its connection has ended, and why is told then; 0: no */
@@ -203,6 +205,7 @@ static void greet(struct way *way, struct cw_err *err)
                                  .version = CAUSEWAY_VERSION,
                                  .ranks = config->ranks,
                                  .timeout_ns = config->timeout_ns,
+                                 .orphan_ns = config->orphan_ns,
                                  .alive_period_ns = config->alive_period_ns,
                                  .stack_bytes = stack_limit()};
     struct greeting_attach attach = {.protocol = GREETING_PROTOCOL};
@@ -211,9 +214,13 @@ static void greet(struct way *way, struct cw_err *err)
     memcpy(open.job, config->job_id, CW_ID_SIZE);
     memcpy(open.key, n->of->keys[n->host], CW_KEY_SIZE);
     memcpy(attach.key, open.key, CW_KEY_SIZE);
+    if (config->orphan_ns)
+        cw_cred_node_key(open.node_key, config->relay_key, n->host);
     if (n->mux)
         attach.received = mux_received(n->mux);
-    size = n->mux ? greeting_put_attach(bytes, &attach) : greeting_put_open(bytes, &open);
+    size = n->mux     ? greeting_put_attach(bytes, &attach)
+           : n->taken ? greeting_put_take(bytes, &open)
+                      : greeting_put_open(bytes, &open);
     wire_greet(&way->wire, bytes, size, err);
     sodium_memzero(&open, sizeof(open));
     sodium_memzero(&attach, sizeof(attach));
@@ -236,6 +243,7 @@ static int take_hello(struct node *n, const uint8_t *body, size_t size, struct c
         return err->code;
     wire_begin(&n->now->wire);
     n->state = NODE_THERE;
+    n->taken = NULL;
     n->heard_ns = now_of(nodes);
     nodes->starting--;
     if (n->returns == 0)
@@ -427,7 +435,7 @@ static int connect_by(struct way *way, struct cw_err *err)
 {
     static struct launch_command command;
     const struct node *n = way->of;
-    const char *attach = n->mux ? n->facts.dir : NULL;
+    const char *attach = n->mux ? n->facts.dir : n->taken;
     int in_fd, out_fd;
 
     greeting_init(&way->greeting, true);
@@ -534,14 +542,15 @@ static void look_at_silence(struct node *n)
 }
 
 /* Signs of life that nobody was there to hear count as given: a dispatcher that was stopped must
- * not take its own node for lost. Others end by themselves meanwhile. */
-static void forgive_own(struct nodes *nodes)
+ * not take its own node for lost. Others end meanwhile, unless they are to go on alone. */
+static void forgive_silence(struct nodes *nodes)
 {
     uint64_t away_ns = now_of(nodes) - nodes->looked_ns;
+    uint32_t i = nodes->config.orphan_ns ? 0 : nodes_here(nodes);
 
     nodes->looked_ns = now_of(nodes);
-    if (away_ns > NODES_SILENCE * nodes->period_ns)
-        nodes->node[nodes_here(nodes)].heard_ns = nodes->looked_ns;
+    for (; away_ns > NODES_SILENCE * nodes->period_ns && i <= nodes_here(nodes); i++)
+        nodes->node[i].heard_ns = nodes->looked_ns;
 }
 
 static uint64_t next_look(const struct nodes *nodes)
@@ -572,7 +581,7 @@ static void on_timer(void *ctx)
 {
     struct nodes *nodes = ctx;
 
-    forgive_own(nodes);
+    forgive_silence(nodes);
     advance(nodes);
     for (uint32_t i = 0; i < nodes->count; i++) {
         struct node *n = &nodes->node[i];
@@ -629,6 +638,7 @@ struct nodes *nodes_new(const struct nodes_config *config, struct cw_err *err)
         n->of = nodes;
         n->host = i;
         n->here = i == config->hosts->count;
+        n->taken = config->taken && !n->here ? config->taken[i] : NULL;
         n->now = &n->way[0];
         for (int j = 0; j < 2; j++) {
             n->way[j].of = n;
@@ -761,6 +771,11 @@ int nodes_tell_event(struct nodes *nodes, uint32_t host, uint32_t type, uint32_t
     uint8_t body[NODE_EVENT_MAX];
 
     return nodes_tell(nodes, host, type, body, node_event_put(body, &event), err);
+}
+
+const struct node_commands *nodes_commands(const struct nodes *nodes)
+{
+    return &nodes->commands;
 }
 
 uint32_t nodes_here(const struct nodes *nodes)

@@ -68,6 +68,10 @@ struct nodes_config {
     const char *launcher_args; /* NULL: none */
     const char *causeway;      /* path on the hosts; NULL: as here */
     uint64_t timeout_ns;       /* of silence, after which a host is lost */
+    uint64_t orphan_ns;        /* that nodes go on after that; 0: another dispatcher cannot come */
+    const uint8_t *relay_key;  /* CW_KEY_SIZE bytes, from which the keys for that are made */
+    char *const *taken;        /* of each host the directory of its node, which a dispatcher before
+                                  us started, and which is taken over; NULL: none is */
     uint64_t alive_period_ns;  /* of ranks */
     const struct nodes_events *events;
     void *ctx;
@@ -112,6 +116,9 @@ int nodes_tell(struct nodes *nodes, uint32_t host, uint32_t type, const void *bo
                struct cw_err *err);
 int nodes_tell_event(struct nodes *nodes, uint32_t host, uint32_t type, uint32_t of, uint32_t value,
                      struct cw_err *err);
+
+/* What leads to them (dispatcher/launch/node_commands.h). */
+const struct node_commands *nodes_commands(const struct nodes *nodes);
 
 /* The index of this machine's, which is how many hosts there are, too; and one more than that. */
 uint32_t nodes_here(const struct nodes *nodes);

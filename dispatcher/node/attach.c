@@ -83,7 +83,7 @@ static void refuse(const char *why)
         return; /* nobody is there */
 }
 
-int attach_run(const char *dir, struct cw_err *err)
+static int connect_to(const char *dir, struct cw_err *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t size = sizeof(address.sun_path);
@@ -95,11 +95,66 @@ int attach_run(const char *dir, struct cw_err *err)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return cw_err_set(err, CW_ESYS, "socket: %s", strerror(errno));
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-        cw_err_set(err, CW_ENOTFOUND, "there is no node any more in %s: %s", dir, strerror(errno));
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    cw_err_set(err, CW_ENOTFOUND, "there is no node any more in %s: %s", dir, strerror(errno));
+    close(fd);
+    return err->code;
+}
+
+static int take_answer(enum greeting_type type, const uint8_t *body, size_t size,
+                       struct cw_err *err)
+{
+    char why[GREETING_TEXT_MAX + 1];
+
+    if (type == GREETING_HELLO)
+        return CW_OK;
+    if (type == GREETING_REFUSED && greeting_get_refused(body, size, why))
+        return cw_err_set(err, CW_EBUSY, "%s", why);
+    return cw_err_set(err, CW_ESYS, "its node answers something that makes no sense");
+}
+
+static int await_answer(int fd, struct cw_err *err)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    enum greeting_type type;
+    struct greeting greeting;
+    uint8_t byte;
+    size_t size;
+
+    greeting_init(&greeting, true);
+    while (poll(&p, 1, ATTACH_LOOK_MS) > 0 && read(fd, &byte, 1) == 1)
+        if (greeting_take(&greeting, &byte, 1, &type, &size, err) < 0)
+            return err->code;
+        else if (type != GREETING_NONE)
+            return take_answer(type, greeting.bytes + GREETING_HEADER, size, err);
+    return cw_err_set(err, CW_ESYS, "its node does not answer");
+}
+
+int attach_look(const char *dir, struct cw_err *err)
+{
+    uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
+    size_t size = greeting_put_look(bytes);
+    int fd = connect_to(dir, err);
+
+    if (fd < 0)
+        return err->code;
+    err->code = CW_OK;
+    if (write(fd, bytes, size) == (ssize_t)size)
+        await_answer(fd, err);
+    else
+        cw_err_set(err, CW_ESYS, "asking its node: %s", strerror(errno));
+    close(fd);
+    return err->code;
+}
+
+int attach_run(const char *dir, struct cw_err *err)
+{
+    int fd = connect_to(dir, err);
+
+    if (fd < 0) {
         refuse(err->text);
         rundir_remove_left(dir);
-        close(fd);
         return err->code;
     }
     copy(fd);

@@ -10,4 +10,10 @@
 /* Until either side closes it. Errors: CW_ENOTFOUND: there is no such node; CW_ESYS; CW_EINVAL. */
 int attach_run(const char *dir, struct cw_err *err);
 
+#define ATTACH_LOOK_MS 10000 /* for a node to answer */
+
+/* Whether the node of this directory, on this machine, hears of no dispatcher, and another one may
+ * take its job over. Errors: CW_ENOTFOUND: there is no such node; CW_EBUSY: why not; CW_ESYS. */
+int attach_look(const char *dir, struct cw_err *err);
+
 #endif

@@ -31,22 +31,15 @@ static int refuse(struct attach_socket *d, const char *why, struct cw_err *err)
 static long on_greeting(void *ctx, const uint8_t *bytes, size_t size, struct cw_err *err)
 {
     struct attach_socket *d = ctx;
-    struct greeting_attach attach;
     enum greeting_type type;
     size_t body_size;
     long used = greeting_take(&d->greeting, bytes, size, &type, &body_size, err);
-    bool good;
 
     if (used < 0 || type == GREETING_NONE)
         return used;
-    good = type == GREETING_ATTACH &&
-           greeting_get_attach(d->greeting.bytes + GREETING_HEADER, body_size, &attach);
-    sodium_memzero(&d->greeting, sizeof(d->greeting));
-    if (!good)
-        return refuse(d, "a greeting that makes no sense", err);
-    if (d->attach(d->ctx, &attach, &d->wire, err) < 0)
+    if (d->attach(d->ctx, type, d->greeting.bytes + GREETING_HEADER, body_size, &d->wire, err) < 0)
         refuse(d, err->text, err);
-    sodium_memzero(&attach, sizeof(attach));
+    sodium_memzero(&d->greeting, sizeof(d->greeting));
     return used;
 }
 

@@ -1,5 +1,5 @@
-/* The socket of a node, for connections after its first one. Each has to know the key of the
- * session; one at a time is heard, the newest. */
+/* The socket of a node, for connections after its first one: of the session's dispatcher, or of
+ * another one of the job. One at a time is heard, the newest. */
 #ifndef DISPATCHER_ATTACH_SOCKET_H
 #define DISPATCHER_ATTACH_SOCKET_H
 
@@ -10,10 +10,10 @@
 
 struct attach_socket;
 
-/* Someone wants to go on with the session. When it returns CW_OK, it has taken the connection of
- * `wire` over; else, with *err set, the other side is told so. */
-typedef int attach_socket_take(void *ctx, const struct greeting_attach *attach, struct wire *wire,
-                               struct cw_err *err);
+/* Someone of this user greets (enum greeting_type). When it returns CW_OK, it has taken the
+ * connection of `wire` over, or answered; else, with *err set, the other side is told so. */
+typedef int attach_socket_take(void *ctx, uint32_t type, const uint8_t *body, size_t size,
+                               struct wire *wire, struct cw_err *err);
 
 /* NULL with *err set: CW_ESYS, CW_ENOMEM. `dir` is of the node. */
 struct attach_socket *attach_socket_open(struct loop *loop, const char *dir,

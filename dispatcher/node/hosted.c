@@ -477,14 +477,11 @@ void hosted_end(struct hosted *h)
     }
 }
 
-void hosted_free(struct hosted *h)
+static void forget_orders(struct hosted *h)
 {
     struct start *s;
 
-    if (!h)
-        return;
     hosted_end(h);
-    loop_timer_remove(&h->sweep);
     while ((s = h->starts)) {
         h->starts = s->next;
         for (int i = 0; i < NODE_STREAMS; i++)
@@ -492,5 +489,21 @@ void hosted_free(struct hosted *h)
         free(s);
     }
     blobs_free(&h->blobs);
+}
+
+void hosted_begin_again(struct hosted *h, const struct hosted_config *config)
+{
+    forget_orders(h);
+    h->blobs = (struct blobs){0};
+    h->config = *config;
+    h->ended = false;
+}
+
+void hosted_free(struct hosted *h)
+{
+    if (!h)
+        return;
+    forget_orders(h);
+    loop_timer_remove(&h->sweep);
     free(h);
 }

@@ -33,6 +33,10 @@ void hosted_free(struct hosted *hosted);
 int hosted_frame(struct hosted *hosted, uint32_t type, const uint8_t *body, size_t size,
                  struct cw_err *err);
 
+/* Another dispatcher orders from now on, and knows of no start and no program: those that there are
+ * end, or are forgotten. The channel memory stays. */
+void hosted_begin_again(struct hosted *hosted, const struct hosted_config *config);
+
 /* The processes of ranks end; what they have printed still passes. */
 void hosted_end(struct hosted *hosted);
 

@@ -1,12 +1,14 @@
 #include "dispatcher/node/node.h"
 #include "common/secret.h"
 #include "common/signals.h"
+#include "common/tree.h"
 #include "dispatcher/node/attach_socket.h"
 #include "dispatcher/node/children.h"
 #include "dispatcher/node/facts.h"
 #include "dispatcher/node/hosted.h"
 #include "dispatcher/node/stager.h"
 #include "dispatcher/node/units.h"
+#include "dispatcher/state/state_copy.h"
 #include "dispatcher/status/json_value.h"
 #include "dispatcher/status/rundir.h"
 #include "dispatcher/wire/greeting.h"
@@ -20,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <syslog.h>
 #include <unistd.h>
 
 struct node {
@@ -36,10 +39,12 @@ struct node {
     struct hosted *hosted;      /* NULL: it has no job; its host is asked */
     struct units *units;
     struct stager *stager;
-    uint8_t *key; /* of the session; of cw_secret_alloc */
-    bool here;    /* see node_run */
+    uint8_t *key;      /* of the session; of cw_secret_alloc */
+    uint8_t *node_key; /* for another dispatcher; likewise */
+    bool here;         /* see node_run */
     struct node_kept kept;
-    uint64_t timeout_ns;
+    uint64_t timeout_ns; /* of silence, until it is left alone ... */
+    uint64_t orphan_ns;  /* ... and from then on, until it ends */
     uint64_t period_ns;
     struct loop_timer timer; /* the next sign of life */
     uint64_t looked_ns;      /* when it was last due */
@@ -90,6 +95,14 @@ static int give_answer(struct node *n, const uint8_t *body, size_t size, struct 
     return err->code;
 }
 
+static void forget_state(const struct node *n)
+{
+    char path[RUNDIR_MAX + sizeof(STATE_COPY_DIR)];
+
+    snprintf(path, sizeof(path), "%s/" STATE_COPY_DIR, n->dir.path);
+    cw_tree_remove(path);
+}
+
 static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, struct cw_err *err)
 {
     struct node *n = ctx;
@@ -111,6 +124,9 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
         return units_start(n->units, body, size, err);
     case NODE_UNIT_KILL:
         return units_kill(n->units, body, size, err);
+    case NODE_FORGET:
+        forget_state(n);
+        return CW_OK;
     case NODE_END:
         n->ending = true;
         wire_hold(&n->wire); /* its end is told once all is removed */
@@ -127,6 +143,19 @@ static void on_output(void *ctx)
 
 static const struct mux_ops mux_ops = {on_frame, on_output};
 
+/* Its standard error may have ended with who read that. */
+static void end_alone(struct node *n, uint64_t since_ns)
+{
+    struct cw_err err;
+
+    cw_err_set(&err, CW_ETIME, "nothing was heard of %s for %.1f s%s",
+               n->orphan_ns ? "causeway run" : "the dispatcher", (double)since_ns / 1e9,
+               n->orphan_ns ? ", and no other one came (--orphan-timeout): the job ends here" : "");
+    if (n->orphan_ns)
+        syslog(LOG_USER | LOG_WARNING, "causeway node: %s", err.text);
+    end_with(n, &err);
+}
+
 /* How long it was silent, or how long we were: what came meanwhile is of no use any more. */
 static void on_timer(void *ctx)
 {
@@ -137,10 +166,8 @@ static void on_timer(void *ctx)
 
     if (n->mux && now_ns - n->looked_ns > since_ns)
         since_ns = now_ns - n->looked_ns;
-    if (n->mux && since_ns > n->timeout_ns)
-        end_with(n, (cw_err_set(&err, CW_ETIME, "nothing was heard of the dispatcher for %.1f s",
-                                (double)since_ns / 1e9),
-                     &err));
+    if (n->mux && since_ns > n->timeout_ns && since_ns - n->timeout_ns > n->orphan_ns)
+        end_alone(n, since_ns);
     else if (!n->mux)
         end_with(n, (cw_err_set(&err, CW_ETIME, "nothing was heard of a dispatcher"), &err));
     n->looked_ns = now_ns;
@@ -149,12 +176,13 @@ static void on_timer(void *ctx)
     mux_ping(n->mux);
     loop_timer_set(&n->timer, now_ns + n->period_ns);
     if (!n->here)
-        loop_timer_hasten(&n->timer, n->wire.heard_ns + n->timeout_ns + 1);
+        loop_timer_hasten(&n->timer, n->wire.heard_ns + n->timeout_ns + n->orphan_ns + 1);
 }
 
 static void keep_time(struct node *n, const struct greeting_open *open)
 {
     n->timeout_ns = n->here ? LOOP_NEVER : open->timeout_ns;
+    n->orphan_ns = n->here ? 0 : open->orphan_ns;
     n->period_ns = open->timeout_ns / NODE_PERIODS;
     if (n->period_ns > NODE_PERIOD_MAX_NS)
         n->period_ns = NODE_PERIOD_MAX_NS;
@@ -173,16 +201,20 @@ static void set_stack_limit(uint64_t bytes)
     setrlimit(RLIMIT_STACK, &limit);
 }
 
+static struct hosted_config hosted_config_of(struct node *n, const struct greeting_open *open)
+{
+    return (struct hosted_config){.loop = n->loop,
+                                  .mux = n->mux,
+                                  .ranks = open->ranks,
+                                  .alive_period_ns = open->alive_period_ns,
+                                  .keep_fd = n->kept.keep_fd,
+                                  .connected = is_connected,
+                                  .ctx = n};
+}
+
 static int serve_job(struct node *n, const struct greeting_open *open, struct cw_err *err)
 {
-    struct hosted_config config = {.loop = n->loop,
-                                   .mux = n->mux,
-                                   .ranks = open->ranks,
-                                   .alive_period_ns = open->alive_period_ns,
-                                   .keep_fd = n->kept.keep_fd,
-                                   .memory = &n->memory,
-                                   .connected = is_connected,
-                                   .ctx = n};
+    struct hosted_config config = hosted_config_of(n, open);
     struct units_config units = {.loop = n->loop,
                                  .mux = n->mux,
                                  .dir = n->dir.path,
@@ -191,6 +223,7 @@ static int serve_job(struct node *n, const struct greeting_open *open, struct cw
                                  .memory = &n->memory};
 
     memcpy(n->key, open->key, CW_KEY_SIZE);
+    memcpy(n->node_key, open->node_key, CW_KEY_SIZE);
     set_stack_limit(open->stack_bytes);
     children_adopt();
     n->hosted = hosted_new(&config, err);
@@ -270,15 +303,15 @@ static const struct wire_ops wire_ops = {on_greeting, on_broke};
 
 /* Of the dispatcher of this job: the one before is of no use any more. Over that it may have heard
  * more since it asked for this one. */
-static int on_attach(void *ctx, const struct greeting_attach *attach, struct wire *from,
-                     struct cw_err *err)
+static int attach(struct node *n, const struct greeting_attach *attach, struct wire *from,
+                  struct cw_err *err)
 {
-    struct node *n = ctx;
     uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
     struct greeting_attached attached = {.from = attach->received};
 
     if (!n->mux || sodium_memcmp(attach->key, n->key, CW_KEY_SIZE) != 0)
-        return cw_err_set(err, CW_EAUTH, "this node serves another job");
+        return cw_err_set(err, CW_EAUTH,
+                          "this node serves another job, or another dispatcher of this one");
     if (attached.from < mux_acknowledged(n->mux))
         attached.from = mux_acknowledged(n->mux);
     if (wire_move(&n->wire, from, err) < 0)
@@ -291,6 +324,96 @@ static int on_attach(void *ctx, const struct greeting_attach *attach, struct wir
     wire_greet(&n->wire, bytes, greeting_put_attached(bytes, &attached), err);
     wire_begin(&n->wire);
     return CW_OK;
+}
+
+/* Ranks of the dispatcher before end; the others go on. What was on its way to it is lost with the
+ * session, which nobody resumes. */
+static int serve_successor(struct node *n, const struct greeting_open *open, struct cw_err *err)
+{
+    struct hosted_config config = hosted_config_of(n, open);
+    struct mux *old = n->mux;
+    struct mux *mux = mux_new(&mux_ops, n, err);
+
+    if (!mux)
+        return err->code;
+    config.mux = n->mux = n->wire.mux = mux;
+    memcpy(n->key, open->key, CW_KEY_SIZE);
+    hosted_begin_again(n->hosted, &config);
+    stager_free(n->stager);
+    n->stager = stager_new(n->loop, mux, err);
+    units_begin_again(n->units, mux);
+    children_kill(is_service, n);
+    mux_free(old);
+    if (!n->stager || mux_connect(mux, 0, err) < 0)
+        return err->code;
+    keep_time(n, open);
+    wire_begin(&n->wire);
+    return CW_OK;
+}
+
+static bool may_take(const struct node *n, const struct greeting_open *open)
+{
+    return n->hosted && !sodium_is_zero(n->node_key, CW_KEY_SIZE) &&
+           sodium_memcmp(open->node_key, n->node_key, CW_KEY_SIZE) == 0;
+}
+
+/* The one before is fenced: its connection is gone, and it knows no key for another one. */
+static int take(struct node *n, const struct greeting_open *open, struct wire *from,
+                struct cw_err *err)
+{
+    uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
+    struct greeting_hello hello;
+
+    if (!may_take(n, open))
+        return cw_err_set(err, CW_EAUTH, "this node serves another job, or cannot be taken over");
+    if (wire_move(&n->wire, from, err) < 0)
+        return err->code;
+    facts_get(&hello, n->dir.path);
+    wire_greet(&n->wire, bytes, greeting_put_hello(bytes, &hello), err);
+    if (strcmp(open->version, hello.version) == 0 && serve_successor(n, open, err) < 0) {
+        end_with(n, err); /* there is nobody else to serve */
+        err->code = CW_OK;
+    }
+    return CW_OK;
+}
+
+/* Whether there is a dispatcher. */
+static int look(struct node *n, struct wire *from, struct cw_err *err)
+{
+    uint64_t silent_ns = loop_now_ns(n->loop) - n->wire.heard_ns;
+    uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
+    struct greeting_hello hello;
+
+    if (!n->hosted || sodium_is_zero(n->node_key, CW_KEY_SIZE))
+        return cw_err_set(err, CW_EAUTH, "its job cannot be taken over");
+    if (n->wire.in_session && silent_ns < n->timeout_ns)
+        return cw_err_set(err, CW_EBUSY,
+                          "its causeway run lives: it was heard %.1f s ago (--host-timeout: %g s)",
+                          (double)silent_ns / 1e9, (double)n->timeout_ns / 1e9);
+    facts_get(&hello, n->dir.path);
+    wire_greet(from, bytes, greeting_put_hello(bytes, &hello), err);
+    wire_flush(from);
+    return CW_OK;
+}
+
+static int on_attach(void *ctx, uint32_t type, const uint8_t *body, size_t size, struct wire *from,
+                     struct cw_err *err)
+{
+    struct greeting_attach attaches;
+    struct greeting_open takes;
+    int failed;
+
+    if (type == GREETING_LOOK)
+        return look(ctx, from, err);
+    if (type == GREETING_ATTACH && greeting_get_attach(body, size, &attaches))
+        failed = attach(ctx, &attaches, from, err);
+    else if (type == GREETING_TAKE && greeting_get_open(body, size, &takes))
+        failed = take(ctx, &takes, from, err);
+    else
+        return cw_err_set(err, CW_EAUTH, "a greeting that makes no sense");
+    sodium_memzero(&attaches, sizeof(attaches));
+    sodium_memzero(&takes, sizeof(takes));
+    return failed;
 }
 
 static int open_attach_socket(struct node *n, struct cw_err *err)
@@ -344,7 +467,8 @@ static int open_all(struct node *n, struct cw_err *err)
     if (!n->here)
         setsid();
     n->key = cw_secret_alloc(CW_KEY_SIZE);
-    if (!n->key)
+    n->node_key = cw_secret_alloc(CW_KEY_SIZE);
+    if (!n->key || !n->node_key)
         return cw_err_set(err, CW_ENOMEM, "no memory for a key");
     n->loop = loop_new(err);
     if (!n->loop || signals_open(&n->signals, n->loop, on_signal, n, err) < 0)
@@ -376,6 +500,7 @@ static void close_all(struct node *n)
         loop_timer_remove(&n->timer);
     loop_free(n->loop);
     cw_secret_free(n->key, CW_KEY_SIZE);
+    cw_secret_free(n->node_key, CW_KEY_SIZE);
 }
 
 /* --- running --- */

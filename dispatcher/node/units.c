@@ -19,6 +19,7 @@ struct job_unit {
     uint8_t *key;            /* of cw_secret_alloc */
     char local[CW_ADDRESS_MAX];
     char tcp[CW_ADDRESS_MAX]; /* "": nowhere */
+    bool untold;              /* of a dispatcher before; not ordered by the one that there is */
     struct relay_kept kept;   /* of a relay that returns */
     struct copy_fds copies;   /* that it keeps of others' logs */
     struct image_dir images;  /* of a server */
@@ -118,7 +119,8 @@ static int make_command(void *ctx, struct command *command, struct cw_err *err)
 
 static void tell(const struct job_unit *u, uint32_t type, uint32_t value, const char *text)
 {
-    node_event_send(u->of->config.mux, type, u->order->number, value, text);
+    if (!u->untold)
+        node_event_send(u->of->config.mux, type, u->order->number, value, text);
 }
 
 static void on_started(void *ctx, pid_t pid)
@@ -275,11 +277,39 @@ static int take_copy(struct job_unit *u, struct cw_err *err)
     return err->code;
 }
 
+/* It runs, and has its places and its key. */
+static void tell_again(struct job_unit *u)
+{
+    struct cw_err err;
+
+    u->untold = false;
+    if (u->unit.over) {
+        cw_err_set(&err, CW_ESYS, "%s", u->unit.no_more);
+        on_failed(u, u->unit.status, &err);
+        return;
+    }
+    if (u->unit.pid > 0)
+        on_started(u, u->unit.pid);
+    if (u->unit.pid > 0 && u->unit.heard && !u->unit.why[0])
+        on_listens(u);
+}
+
+void units_begin_again(struct units *units, struct mux *mux)
+{
+    units->config.mux = mux;
+    for (uint32_t i = 0; i < NODE_UNITS_MAX; i++)
+        units->unit[i].untold = units->unit[i].order;
+}
+
 static int start(struct units *units, const struct node_unit *order, struct cw_err *err)
 {
     struct job_unit *u = &units->unit[order->number];
     bool relay = order->kind == NODE_UNIT_IS_RELAY;
 
+    if (u->order && u->untold) {
+        tell_again(u);
+        return err->code = CW_OK;
+    }
     if (u->order)
         return cw_err_set(err, CW_EPROTO, "unit %u is ordered once more", order->number);
     if (take_order(u, order, err) < 0)

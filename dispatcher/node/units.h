@@ -26,6 +26,9 @@ struct units_config {
 
 /* NULL with *err set: CW_ENOMEM. */
 struct units *units_new(const struct units_config *config, struct cw_err *err);
+/* Another dispatcher is told, what becomes of them: of each once it has ordered it, as if it had
+ * been started then. */
+void units_begin_again(struct units *units, struct mux *mux);
 /* They end; waits for that, for a bounded time. NULL is allowed. */
 void units_free(struct units *units);
 

@@ -140,8 +140,9 @@ static const struct cw_option further_options[] = {
     {"job-dir", .argument = "DIR", CW_OPTION_TEXT, AT(job_dir),
      .help = "keep in DIR, a new directory on a disk, all that is needed to go on after a crash of "
              "causeway run, or of the machine; it is removed when the job ends well"},
-    {"resume", .argument = "DIR", CW_OPTION_CALL, .take = take_resume,
-     .help = "(alone, or with --timeout, --stats, --verbose) go on with that job"},
+    {"resume", .argument = "DIR|JOB", CW_OPTION_CALL, .take = take_resume,
+     .help = "(alone, or with --timeout, --stats, --verbose) go on with that job; JOB, of "
+             "--orphan-timeout: the beginning of its identifier, or - for the only one"},
     {"no-log", .at = AT(no_log), .help = "no recovery: keep no log; a crash ends the job"},
     {"channel", .argument = "auto|off|on", CW_OPTION_WORD, AT(channel),
      .help = "ranks of one host exchange messages through memory, without the relay between; "
@@ -205,6 +206,11 @@ static const struct cw_option recovery_options[] = {
      CW_RESUME_MAX_MS * 1000000ull, "at most 1h",
      .help = "a broken connection is opened again within this time, and nothing is lost; after it, "
              "the process counts as crashed (default: the alive-timeout)"},
+    {"orphan-timeout", .argument = "TIME", CW_OPTION_TIME, AT(orphan_ns), 0, OPTIONS_ORPHAN_NS_MAX,
+     "at most 1h",
+     .help = "of a job on hosts: these go on with it for this time when causeway run, or its "
+             "machine, is lost, and causeway run --resume JOB takes it over on one of them "
+             "(default 0: they end within the host-timeout)"},
     {0}};
 
 #define IN(field) offsetof(struct image_options, field)
@@ -405,6 +411,40 @@ static int check_copies(struct run_options *o, struct cw_err *err)
     return CW_OK;
 }
 
+/* What hosts cannot go on with alone. */
+static const char *against_orphans(const struct run_options *o)
+{
+    static const char *const names[] = {"job-dir", "no-log",    "relay", "f",
+                                        "stage",   "stage-dir", NULL};
+
+    if (first_of(o, names))
+        return first_of(o, names);
+    if (o->hosts.relay_at == RELAY_AT_CLUSTER)
+        return "relay-at cluster";
+    if (o->log_copies)
+        return "log-copies";
+    return o->resume_ms ? NULL : "resume-timeout 0";
+}
+
+static int check_orphans(const struct run_options *o, struct cw_err *err)
+{
+    const char *against = against_orphans(o);
+
+    if (!o->orphan_ns)
+        return CW_OK;
+    if (against)
+        return cw_err_set(err, CW_EINVAL, "--orphan-timeout: not with --%s", against);
+    if (o->hosts.list.count == 0)
+        return cw_err_set(err, CW_EINVAL,
+                          "--orphan-timeout is for a job on several machines: give --host or "
+                          "--hostfile");
+    if (!o->images.none && !o->images.server_count && o->hosts.ckptsrv_hosts == 0)
+        return cw_err_set(err, CW_EINVAL,
+                          "--orphan-timeout: images of ranks are not to be lost with this machine: "
+                          "give --ckptsrv HOST, or --no-ckpt");
+    return CW_OK;
+}
+
 static int check_recovery(struct run_options *o, struct cw_err *err)
 {
     static const char *const of_log[] = {"log-memory", "log-disk", "log-dir", "log-safety", NULL};
@@ -413,7 +453,7 @@ static int check_recovery(struct run_options *o, struct cw_err *err)
 
     if (o->no_log && name)
         return cw_err_set(err, CW_EINVAL, "--%s is for the log, which --no-log turns off", name);
-    if (o->job_dir && check_job_dir(o, err) < 0)
+    if ((o->job_dir && check_job_dir(o, err) < 0) || check_orphans(o, err) < 0)
         return err->code;
     if (!o->job_dir && o->relay_settings.log_safety == RELAY_LOG_SYNCED)
         return cw_err_set(err, CW_EINVAL,

@@ -13,6 +13,7 @@
 #define OPTIONS_ALIVE_TIMEOUT_NS 10000000000ull /* unless the user says otherwise, both */
 #define OPTIONS_ALIVE_PERIODS 8                 /* signs of life in that time, or more: */
 #define OPTIONS_ALIVE_PERIOD_NS 500000000ull    /* at most between two of them */
+#define OPTIONS_ORPHAN_NS_MAX 3600000000000ull  /* a longer --orphan-timeout is refused */
 #define OPTIONS_ALIVE_MIN_NS 10000000ull        /* a shorter --alive-timeout is refused */
 #define CKPT_SERVERS_MAX 16                     /* of a job */
 #define CKPT_EVERY_MIN_NS 1000000ull            /* a shorter --ckpt-every is refused */
@@ -85,6 +86,7 @@ struct run_options {
     int word_count;
     const char *values[CW_OPTIONS_MAX]; /* of cw_options_parse */
     const char *job_dir; /* where the job is kept, to be gone on with; NULL: it is not */
+    uint64_t orphan_ns;  /* that hosts go on without us, for another dispatcher; 0: they do not */
     const char *events;  /* file for the job's events; NULL: none */
     bool tag_output;
     bool stats;

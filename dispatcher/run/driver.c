@@ -10,6 +10,7 @@
 #include "dispatcher/run/relay_news.h"
 #include "dispatcher/run/resume.h"
 #include "dispatcher/run/starts.h"
+#include "dispatcher/run/state_copies.h"
 #include "dispatcher/run/unit_news.h"
 #include "tunnels/ssh_transport.h"
 
@@ -336,7 +337,7 @@ static void on_child_ended(void *ctx, pid_t pid, int status)
 
     if (ssh_transport_is_tunnel(pid))
         ssh_transport_ended(pid);
-    else
+    else if (!state_copies_child_ended(d->parts.state_copies, pid, status))
         nodes_child_ended(d->parts.nodes, pid, status);
 }
 
@@ -541,6 +542,25 @@ static int await_server(struct driver *d, int *exit_code, struct cw_err *err)
     return cw_err_wrap(err, "--ckptsrv");
 }
 
+/* The state of the job is on its hosts before its ranks begin. */
+static int await_state_copies(struct driver *d, int *exit_code, struct cw_err *err)
+{
+    struct parts *p = &d->parts;
+
+    if (!p->options->orphan_ns)
+        return CW_OK;
+    resume_name_nodes(p);
+    p->state_copies = state_copies_new(p, err);
+    if (!p->state_copies)
+        return err->code;
+    while (!state_copies_are_there(p->state_copies, err) && !err->code && !d->job.ending)
+        loop_turn(p->loop, LOOP_NEVER);
+    if (!d->job.ending)
+        return err->code;
+    *exit_code = d->job.exit_code;
+    return cw_err_set(err, CW_ESYS, "%s", d->job.reason);
+}
+
 /* Opens all but the ranks, and waits until the job is open at its relays. What was opened is closed
  * by the caller. */
 static int open_all(struct driver *d, const struct run_options *options, int *exit_code,
@@ -568,11 +588,12 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
     if (open_relays(d, &events, exit_code, err) < 0)
         return err->code;
     if (parts_open_ranks(&d->parts, &d->job, &events, d, err) < 0 ||
-        await_server(d, exit_code, err) < 0)
+        (d->parts.resumed && resume_replay(&d->parts, &d->job, err) < 0) ||
+        await_server(d, exit_code, err) < 0 || await_state_copies(d, exit_code, err) < 0)
         return err->code;
     copies_begin_events(&d->copies);
     if (d->parts.resumed)
-        return resume_take_up(&d->parts, &d->job, err);
+        return resume_await_images(&d->parts, &d->job, err);
     resume_begin(&d->parts);
     return CW_OK;
 }
@@ -648,6 +669,7 @@ static void run_until_done(struct driver *d)
 
 static int run_opened(struct driver *d)
 {
+    const struct run_options *options = d->parts.options;
     bool well;
 
     run_until_done(d);
@@ -661,11 +683,11 @@ static int run_opened(struct driver *d)
     outputs_sync_all(d->parts.outputs);
     outputs_close_files(d->parts.outputs);
     well = d->job.exit_code == 0 && !d->job.reason[0];
-    if (d->parts.state && !well && state_file_is_whole(d->parts.state))
+    d->parts.over = well || !options->job_dir;
+    if (!d->parts.over && state_file_is_whole(d->parts.state))
         relays_keep_job(d->parts.relays);
-    d->parts.over = well;
     finish_parts(&d->parts);
-    if (!d->parts.options->no_log)
+    if (!options->no_log)
         log_unrestartable(&d->parts.log, &d->job, now_of(d));
     log_reason(&d->parts.log, &d->job);
     resume_end(&d->parts, well);

@@ -1,9 +1,11 @@
 #include "dispatcher/run/image_servers.h"
+#include "common/cred.h"
 #include "dispatcher/run/copies.h"
 #include "dispatcher/run/host_relays.h"
 #include "dispatcher/run/parts.h"
 #include "dispatcher/servers/image_dir.h"
 
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -72,6 +74,7 @@ int image_servers_open(struct image_servers *s, const struct servers_events *eve
 {
     const struct parts *p = s->parts;
     const struct layout *l = &p->layout;
+    uint8_t key[CW_KEY_SIZE];
     struct servers_config config = {
         .loop = p->loop,
         .job_id = p->job_id,
@@ -80,6 +83,7 @@ int image_servers_open(struct image_servers *s, const struct servers_events *eve
         .count = l->servers,
         .own = s->count,
         .key_file = l->server_key_file,
+        .key = p->state ? key : NULL,
         .socket_dir = is_here(s) ? nodes_facts(p->nodes, nodes_here(p->nodes))->dir : NULL,
         .host = p->host[0] ? p->host : NULL,
         .start = start,
@@ -89,7 +93,9 @@ int image_servers_open(struct image_servers *s, const struct servers_events *eve
 
     if (is_here(s) && !p->state && image_dir_check(p->options->images.dir, err) < 0)
         return err->code;
+    cw_cred_server_key(key, p->relay_key);
     s->servers = servers_new(&config, err);
+    sodium_memzero(key, sizeof(key));
     return s->servers ? CW_OK : err->code;
 }
 

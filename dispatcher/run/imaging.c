@@ -541,14 +541,20 @@ void imaging_look_up(struct imaging *im)
         /* numbers that were asked for and never heard of are not given again */
         images_return(&im->core, rank, im->core.rank[rank].last + IMAGES_KNOWN_MAX, false);
     }
-    if (im->looks)
-        image_servers_want(&im->at, 0);
+    for (uint32_t i = 0; im->looks && i < im->core.config.servers; i++)
+        image_servers_want(&im->at, i);
 }
 
 bool imaging_knows(const struct imaging *im, bool *failed)
 {
-    *failed = im && im->at.server[0].gone;
-    return !im || !im->looks || im->core.server[0].up;
+    bool knows = true;
+
+    *failed = false;
+    for (uint32_t i = 0; im && im->looks && i < im->core.config.servers; i++) {
+        *failed |= im->at.server[i].gone;
+        knows &= im->core.server[i].up;
+    }
+    return knows;
 }
 
 void imaging_end(struct imaging *im)

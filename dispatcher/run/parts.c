@@ -1,6 +1,7 @@
 #include "dispatcher/run/parts.h"
 #include "dispatcher/node/children.h"
 #include "dispatcher/program/device_path.h"
+#include "dispatcher/run/state_copies.h"
 #include "dispatcher/servers/image_dir.h"
 #include "tunnels/ssh_transport.h"
 
@@ -57,11 +58,13 @@ static int open_outputs(struct parts *p, const struct parts_events *events, void
     return p->outputs ? CW_OK : err->code;
 }
 
-static int open_dir(struct parts *p, struct cw_err *err)
+int parts_make_dir(struct parts *p, struct cw_err *err)
 {
     char *path = p->programs.device_path;
     char device[PATH_MAX];
 
+    if (p->dir_made)
+        return CW_OK;
     p->dir_made = rundir_make(&p->dir, err) == CW_OK;
     if (!p->dir_made)
         return err->code;
@@ -91,6 +94,7 @@ int parts_open_relays(struct parts *p, const struct parts_events *events, struct
                                                   (l->channel ? CW_HELLO_CHANNEL : 0u) |
                                                   (l->images ? CW_HELLO_IMAGES : 0u),
                                    .resume_ms = o->resume_ms,
+                                   .orphan_ms = (uint32_t)(o->orphan_ns / 1000000),
                                    .own = events->own_relays,
                                    .own_ctx = events->units_ctx,
                                    .events = events->relays,
@@ -114,6 +118,9 @@ static int open_nodes(struct parts *p, const struct parts_events *events, struct
         .launcher_args = o->launcher_args,
         .causeway = o->causeway,
         .timeout_ns = o->timeout_ns,
+        .orphan_ns = p->options->orphan_ns,
+        .relay_key = p->relay_key,
+        .taken = p->resumed ? p->taken : NULL,
         .alive_period_ns = p->options->alive_period_ns,
         .events = events->nodes,
         .ctx = events->nodes_ctx};
@@ -227,7 +234,7 @@ int parts_open_hosts(struct parts *p, const struct parts_events *events, void *c
         return err->code;
     channels_init(&p->channels, p->loop);
     children_adopt();
-    if (open_outputs(p, events, ctx, err) < 0 || open_dir(p, err) < 0)
+    if (open_outputs(p, events, ctx, err) < 0 || parts_make_dir(p, err) < 0)
         return err->code;
     return open_nodes(p, events, err);
 }
@@ -244,7 +251,8 @@ static bool is_server(void *ctx, pid_t pid)
 {
     const struct parts *p = ctx;
 
-    return ssh_transport_is_tunnel(pid) || nodes_has_child(p->nodes, pid);
+    return ssh_transport_is_tunnel(pid) || nodes_has_child(p->nodes, pid) ||
+           state_copies_have_child(p->state_copies, pid);
 }
 
 void parts_end_processes(struct parts *p)
@@ -266,19 +274,22 @@ static void remove_left(struct parts *p)
     if (!dir[0] || access(dir, F_OK) < 0)
         return;
     rundir_remove_left(dir);
-    if (!p->state &&
+    if (!p->options->job_dir &&
         image_dir_choose(&images, p->options->images.dir, p->job_id, false, &err) == CW_OK)
         image_dir_remove(&images);
 }
 
 void parts_close(struct parts *p)
 {
-    if (p->relays && p->state && p->begun && !p->over)
+    bool kept = p->state && p->options->job_dir;
+
+    if (p->relays && kept && p->begun && !p->over)
         relays_keep_job(p->relays);
     if (p->loop)
         nodes_end(p->nodes);
     parts_end_processes(p);
     remove_left(p);
+    state_copies_free(p->state_copies);
     nodes_free(p->nodes);
     relays_free(p->relays);
     far_units_free(p->far_units);
@@ -288,12 +299,14 @@ void parts_close(struct parts *p)
     rank_input_free(p->input);
     status_source_free(p->status);
     job_events_close(&p->log.events);
-    if (p->dir_made)
-        rundir_remove(&p->dir);
     rank_io_free(p->rank_io);
     outputs_free(p->outputs);
     relay_kept_close(&p->relay_kept);
-    state_file_close(p->state, p->state && (p->over || !p->begun));
+    state_file_close(p->state, p->state && (p->over || !p->begun || !kept));
+    if (p->dir_made)
+        rundir_remove(&p->dir);
+    for (uint32_t i = 0; i < HOSTS_MAX; i++)
+        free(p->taken[i]);
     signals_close(&p->signals);
     channels_end(&p->channels);
     gates_free(p->gates);

@@ -25,16 +25,19 @@ struct copies;
 struct parts {
     const struct run_options *options; /* borrowed */
     uint8_t job_id[CW_ID_SIZE];
-    struct state_file *state; /* where the job is kept; NULL: it is not */
-    bool resumed;             /* `state` is that of a dispatcher before us ... */
-    bool begun;               /* it can be gone on with from there */
-    bool over;                /* ... but there is nothing left to be done */
-    bool hurried;             /* by a signal, or the end of its time: outputs are not waited for */
+    struct state_file *state; /* where the job is kept: in options->job_dir, with its relay and
+                                 images, or copied to hosts (--orphan-timeout); NULL: it is not */
+    struct state_copies *state_copies; /* on hosts; NULL: there are none */
+    char *taken[HOSTS_MAX]; /* directories of nodes that a dispatcher before us had; owned */
+    bool resumed;           /* `state` is that of a dispatcher before us ... */
+    bool begun;             /* it can be gone on with from there */
+    bool over;              /* ... but there is nothing left to be done */
+    bool hurried;           /* by a signal, or the end of its time: outputs are not waited for */
     uint8_t relay_key[CW_KEY_SIZE]; /* of a job that is kept */
-    char relay_dir[PATH_MAX];       /* likewise */
+    char relay_dir[PATH_MAX];       /* of one in a directory */
     struct relay_kept relay_kept;   /* likewise, with --log-safety file */
-    char image_dir[PATH_MAX];
-    uint64_t spin_ns; /* of ranks and relays, before they sleep */
+    char image_dir[PATH_MAX];       /* likewise */
+    uint64_t spin_ns;               /* of ranks and relays, before they sleep */
     struct programs programs;
     struct layout layout; /* zeroed until the hosts have said what they have */
     struct rundir dir;
@@ -90,6 +93,10 @@ int parts_open_hosts(struct parts *parts, const struct parts_events *events, voi
 int parts_open_relays(struct parts *parts, const struct parts_events *events, struct cw_err *err);
 int parts_open_ranks(struct parts *parts, const struct job *job, const struct parts_events *events,
                      void *ctx, struct cw_err *err);
+
+/* The directory of this process, which parts_open_hosts makes where it is not there. Errors: as of
+ * rundir_make. */
+int parts_make_dir(struct parts *parts, struct cw_err *err);
 
 /* Ends the processes of the ranks, and what they started and left behind. */
 void parts_end_processes(struct parts *parts);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define OWN_DIR "own" /* below that of this process: no copy that is to be found */
 #define NS_IN_S 1000000000ull
 #define IMAGES_KNOWN_NS 60000000000ull /* for the checkpoint server of a job that is taken up */
 
@@ -113,7 +114,19 @@ static void on_failure(void *ctx, const char *why)
                why);
 }
 
-static int make(struct parts *p, struct cw_err *err)
+/* Until hosts have copies of it, it is in our own directory alone. */
+static int make_held(struct parts *p, struct cw_err *err)
+{
+    char dir[RUNDIR_MAX + sizeof(OWN_DIR)];
+
+    if (parts_make_dir(p, err) < 0)
+        return err->code;
+    snprintf(dir, sizeof(dir), "%s/" OWN_DIR, p->dir.path);
+    p->state = state_file_make(dir, STATE_FILE_HELD, err);
+    return p->state ? CW_OK : err->code;
+}
+
+static int make_in_dir(struct parts *p, struct cw_err *err)
 {
     char dir[PATH_MAX];
     const char *wanted = p->options->job_dir;
@@ -132,11 +145,33 @@ static int make(struct parts *p, struct cw_err *err)
     if (strlen(dir) >= STATE_DIR_MAX)
         return cw_err_set(err, CW_EINVAL, "--job-dir %s: longer than %d bytes", wanted,
                           STATE_DIR_MAX - 1);
-    p->state = state_file_make(dir, err);
-    if (!p->state)
+    p->state = state_file_make(dir, STATE_FILE_ON_DISK, err);
+    return p->state ? CW_OK : err->code;
+}
+
+static int make(struct parts *p, struct cw_err *err)
+{
+    if ((p->options->job_dir ? make_in_dir(p, err) : make_held(p, err)) < 0)
         return err->code;
     randombytes_buf(p->relay_key, sizeof(p->relay_key));
     put_document(p);
+    return CW_OK;
+}
+
+/* The last one of each host. */
+static int read_nodes(struct parts *p, struct cw_err *err)
+{
+    struct job_state_record record;
+
+    err->code = CW_OK;
+    while (state_file_read(p->state, &record)) {
+        if (record.type != JOB_STATE_NODE || record.number >= HOSTS_MAX)
+            continue;
+        free(p->taken[record.number]);
+        p->taken[record.number] = strdup((const char *)record.bytes);
+        if (!p->taken[record.number])
+            return cw_err_set(err, CW_ENOMEM, "no memory to resume a job");
+    }
     return CW_OK;
 }
 
@@ -155,7 +190,7 @@ static int read_document(struct parts *p, struct cw_err *err)
     memcpy(p->relay_key, record.key, sizeof(p->relay_key));
     sodium_memzero(record.key, sizeof(record.key));
     p->begun = true;
-    return CW_OK;
+    return read_nodes(p, err);
 }
 
 int resume_open(struct parts *p, struct cw_err *err)
@@ -164,17 +199,29 @@ int resume_open(struct parts *p, struct cw_err *err)
 
     if (!p->resumed)
         randombytes_buf(p->job_id, sizeof(p->job_id));
-    if (!p->state && !p->options->job_dir)
+    if (!p->state && !p->options->job_dir && !p->options->orphan_ns)
         return CW_OK;
     if ((p->resumed ? read_document(p, err) : make(p, err)) < 0)
         return err->code;
     state_file_on_failure(p->state, on_failure, p);
     snprintf(p->relay_dir, sizeof(p->relay_dir), "%s/" STATE_RELAY_NAME, state_file_dir(p->state));
     snprintf(p->image_dir, sizeof(p->image_dir), "%s/" STATE_IMAGES_NAME, state_file_dir(p->state));
-    synced = p->options->relay_settings.log_safety == RELAY_LOG_SYNCED;
+    synced = p->options->relay_settings.log_safety == RELAY_LOG_SYNCED || !p->options->job_dir;
     if (state_file_count_ranks(p->state, p->options->ranks, !synced, err) < 0 || synced)
         return err->code;
     return state_file_open_log(p->state, &p->relay_kept.state_fd, &p->relay_kept.disk_fd, err);
+}
+
+void resume_name_nodes(struct parts *p)
+{
+    for (uint32_t host = 0; host < nodes_here(p->nodes); host++) {
+        const char *dir = nodes_facts(p->nodes, host)->dir;
+
+        state_file_put(p->state, &(struct job_state_record){.type = JOB_STATE_NODE,
+                                                            .number = host,
+                                                            .bytes = (const uint8_t *)dir,
+                                                            .size = (uint32_t)strlen(dir) + 1});
+    }
 }
 
 void resume_begin(struct parts *p)
@@ -280,7 +327,7 @@ static int replay(struct parts *p, struct job *job, struct past *past, struct cw
     return CW_OK;
 }
 
-static int replay_all(struct parts *p, struct job *job, struct cw_err *err)
+int resume_replay(struct parts *p, struct job *job, struct cw_err *err)
 {
     uint32_t ranks = p->options->ranks;
     struct past past = {.incarnation = calloc(ranks, sizeof(*past.incarnation)),
@@ -297,14 +344,11 @@ static int replay_all(struct parts *p, struct job *job, struct cw_err *err)
     return err->code;
 }
 
-/* What images there are has to be known before the first rank is started. */
-int resume_take_up(struct parts *p, struct job *job, struct cw_err *err)
+int resume_await_images(struct parts *p, const struct job *job, struct cw_err *err)
 {
     uint64_t until = loop_now_ns(p->loop) + IMAGES_KNOWN_NS;
     bool failed = false;
 
-    if (replay_all(p, job, err) < 0)
-        return err->code;
     while (!imaging_knows(p->imaging, &failed) && !failed && !job->ending &&
            loop_now_ns(p->loop) < until)
         loop_turn(p->loop, until);
@@ -331,7 +375,7 @@ void resume_end(struct parts *p, bool well)
 {
     if (!p->state)
         return;
-    p->over = well || !state_file_is_whole(p->state);
+    p->over = well || !state_file_is_whole(p->state) || !p->options->job_dir;
     if (p->over)
         return;
     log_notice(&p->log, "the job can be gone on with: causeway run --resume %s",
@@ -384,7 +428,8 @@ static int take_text(struct kept_job *kept, int *env_count, const struct job_sta
     }
 }
 
-int kept_job_take(struct kept_job *kept, const char *dir, struct cw_err *err)
+int kept_job_take(struct kept_job *kept, const char *dir, enum state_file_kind kind,
+                  struct cw_err *err)
 {
     struct job_state_record record;
     char path[PATH_MAX];
@@ -398,7 +443,7 @@ int kept_job_take(struct kept_job *kept, const char *dir, struct cw_err *err)
     if (strlen(path) >= STATE_DIR_MAX)
         return cw_err_set(err, CW_EINVAL, "--resume %s: longer than %d bytes", dir,
                           STATE_DIR_MAX - 1);
-    kept->state = state_file_take(path, err);
+    kept->state = state_file_take(path, kind, err);
     if (!kept->state)
         return err->code;
     while (state_file_read(kept->state, &record))

@@ -59,7 +59,7 @@ static int add_options(const struct parts *p, struct node_unit *order, struct cw
 
     snprintf(spin, sizeof(spin), "%fms", (double)p->spin_ns / 1e6);
     add_option(order, "spin", spin, err);
-    if (err->code == CW_OK && p->state)
+    if (err->code == CW_OK && p->options->job_dir)
         add_option(order, "log-dir", p->relay_dir, err);
     for (const struct cw_option *s = relay_setting_options; err->code == CW_OK && s->name; s++) {
         const char *value = p->options->values[cw_option_number(&run_option_list, s->name)];
@@ -84,7 +84,7 @@ static int start_relay(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE]
         order->flags = NODE_UNIT_RETURNS;
     if (order->flags && disk)
         snprintf(order->dir, sizeof(order->dir), "%s", disk);
-    if (p->state && settings->log_safety != RELAY_LOG_SYNCED)
+    if (p->options->job_dir && settings->log_safety != RELAY_LOG_SYNCED)
         order->flags |= NODE_UNIT_KEPT;
     if (!copies_order(p->copies, order))
         cw_err_set(err, CW_ELIMIT, "too many options of a relay");
@@ -127,7 +127,8 @@ void unit_news_start_server(void *ctx, uint32_t server, const char *listen,
 {
     struct unit_news *n = ctx;
     const struct parts *p = n->parts;
-    const char *dir = p->state ? p->image_dir : p->options->images.dir;
+    bool kept = p->options->job_dir;
+    const char *dir = kept ? p->image_dir : p->options->images.dir;
     struct cw_err err;
     struct node_unit *order = new_order(NODE_UNIT_SERVER + server, key, &err);
     char job[IMGDIR_JOB_TEXT];
@@ -137,12 +138,12 @@ void unit_news_start_server(void *ctx, uint32_t server, const char *listen,
         return;
     }
     order->kind = NODE_UNIT_IS_SERVER;
-    order->flags = NODE_UNIT_RETURNS | (p->state ? NODE_UNIT_KEPT : 0);
+    order->flags = NODE_UNIT_RETURNS | (kept ? NODE_UNIT_KEPT : 0);
     order->bytes_max = p->options->images.bytes_max;
     snprintf(order->dir, sizeof(order->dir), "%s", dir ? dir : "");
     snprintf(order->listen, sizeof(order->listen), "%s", listen);
     imgdir_job_text(job, p->job_id);
-    if (!p->state)
+    if (!kept)
         node_unit_option(order, "--ephemeral-job", job);
     if (carry_out(p, order, &err) < 0)
         server_failed(n, server, &err);

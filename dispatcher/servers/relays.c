@@ -125,7 +125,8 @@ static bool dial(struct relay *relay, bool resume)
     const struct relays_config *config = &relay->of->config;
     struct cw_dial_request request = {.hello = {.rank = config->ranks,
                                                 .flags = config->hello_flags,
-                                                .resume_ms = config->resume_ms},
+                                                .resume_ms = config->resume_ms,
+                                                .event = resume ? 0 : config->orphan_ms},
                                       .tag = (uint64_t)++relay->dials << 32 | relay->number,
                                       .time_ms = CONNECT_MS,
                                       .session_ms = HELLO_MS,
@@ -137,6 +138,9 @@ static bool dial(struct relay *relay, bool resume)
         request.hello.flags |= CW_HELLO_RESUME;
         request.hello.received = relay->party.session.received;
         request.time_ms = config->resume_ms;
+    }
+    /* the relay may have to end the connection before, first */
+    if (resume || config->take) {
         request.tries = 0;
         request.pause_ms = RESUME_PAUSE_MS;
         request.pause_max_ms = RESUME_PAUSE_MAX_MS;
@@ -462,16 +466,19 @@ static const struct party_kind relay_kind = {.name = "relay",
                                              .frame = on_frame,
                                              .broke = on_broke};
 
+/* Those that have the job already have their links, too. */
 static void begin_links(struct relays *r)
 {
     struct cw_err err = {0};
 
-    for (uint32_t i = 0; i < r->config.relays; i++)
+    for (uint32_t i = 0; i < r->config.relays; i++) {
         if (!r->relay[i].opened)
             return;
+        r->relay[i].linked |= r->config.take;
+    }
     r->state = LINKING;
     loop_timer_set(&r->timer, loop_now_ns(r->config.loop) + LINK_NS);
-    if (r->config.relays == 1)
+    if (r->config.relays == 1 || r->config.take)
         check_linked(r);
     else if (tell_all(r, &err) < 0)
         fail(r, &err);

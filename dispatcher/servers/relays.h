@@ -54,6 +54,7 @@ struct relays_config {
     const uint8_t *homes;     /* each rank's relay; NULL: all have relay 0 */
     uint32_t hello_flags;     /* enum cw_hello_flag */
     uint32_t resume_ms; /* how long sessions of the job may be suspended; 0: they end at once */
+    uint32_t orphan_ms; /* ... those with us, where that is longer, for another dispatcher */
     const struct relays_own *own;
     void *own_ctx;
     const struct relays_events *events;

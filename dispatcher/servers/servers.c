@@ -121,7 +121,9 @@ struct servers *servers_new(const struct servers_config *config, struct cw_err *
         servers_free(s);
         return NULL;
     }
-    if (!config->count)
+    if (!config->count && config->key)
+        memcpy(s->keys[s->count], config->key, CW_KEY_SIZE);
+    else if (!config->count)
         cw_key_random(s->keys[s->count]);
     for (uint32_t i = 0; i < s->count; i++)
         if (init_server(s, i, err) < 0) {

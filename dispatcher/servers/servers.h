@@ -42,6 +42,7 @@ struct servers_config {
     uint32_t count;               /* 0: the job has its own: */
     uint32_t own;                 /* ... so many, at least 1, all with one key */
     const char *key_file;         /* of those that run; NULL: the file beside each one's socket */
+    const uint8_t *key;           /* of our own: CW_KEY_SIZE bytes; NULL: drawn at random */
     const char *socket_dir;       /* of our only own one, where it is here; NULL: it is not */
     const char *host; /* it listens there over TCP too; borrowed for servers_new; NULL */
     /* Starts one of our own, which listens at `listen` besides ("": nowhere): servers_own_listens

@@ -21,9 +21,17 @@ static uint64_t *word_of(const struct counts *c, uint32_t rank, int stream, int 
     return &c->words[STREAMS + one * WORDS_OF_STREAM + (size_t)which];
 }
 
-static void set(uint64_t *word, uint64_t value)
+static void set(struct counts *c, uint64_t *word, uint64_t value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    if (c->changed)
+        c->changed(c->ctx, (uint64_t)(word - c->words), value);
+}
+
+void counts_tell(struct counts *c)
+{
+    for (size_t i = 0; c->words && i < c->bytes / sizeof(*c->words); i++)
+        c->changed(c->ctx, i, c->words[i]);
 }
 
 /* Which kernel runs; where nobody says that, none is the same as another. */
@@ -39,14 +47,20 @@ static void read_boot(uint64_t boot[BOOT_WORDS])
     close(fd);
 }
 
+void counts_adopt(struct counts *c)
+{
+    c->rebooted = false;
+    read_boot(c->words + BOOT);
+}
+
 void counts_go_on(struct counts *c)
 {
     if (!c->rebooted)
         return;
     for (uint32_t rank = 0; rank < c->ranks; rank++)
         for (int i = 0; i < COUNTS_STREAMS; i++)
-            set(word_of(c, rank, i, PRINTED), *word_of(c, rank, i, SETTLED));
-    set(c->words + PRINTING, 0);
+            set(c, word_of(c, rank, i, PRINTED), *word_of(c, rank, i, SETTLED));
+    set(c, c->words + PRINTING, 0);
     read_boot(c->words + BOOT);
 }
 
@@ -138,7 +152,7 @@ uint64_t counts_read_journal(int dir)
 void counts_set_journal(struct counts *c, uint64_t bytes)
 {
     if (c->words)
-        set(c->words + JOURNAL, bytes);
+        set(c, c->words + JOURNAL, bytes);
 }
 
 /* --- streams ------------------------------------------------------------------------------------
@@ -152,7 +166,7 @@ static bool has(const struct counts *c, uint32_t rank)
 void counts_set_printed(struct counts *c, uint32_t rank, int stream, uint64_t printed)
 {
     if (has(c, rank))
-        set(word_of(c, rank, stream, PRINTED), printed);
+        set(c, word_of(c, rank, stream, PRINTED), printed);
 }
 
 uint64_t counts_printed(const struct counts *c, uint32_t rank, int stream)
@@ -163,19 +177,19 @@ uint64_t counts_printed(const struct counts *c, uint32_t rank, int stream)
 void counts_settle(struct counts *c, uint32_t rank, int stream)
 {
     if (has(c, rank))
-        set(word_of(c, rank, stream, SETTLED), *word_of(c, rank, stream, PRINTED));
+        set(c, word_of(c, rank, stream, SETTLED), *word_of(c, rank, stream, PRINTED));
 }
 
 void counts_begin_printing(struct counts *c, uint32_t rank)
 {
     if (has(c, rank))
-        set(c->words + PRINTING, (uint64_t)rank + 1);
+        set(c, c->words + PRINTING, (uint64_t)rank + 1);
 }
 
 void counts_end_printing(struct counts *c)
 {
     if (c && c->words)
-        set(c->words + PRINTING, 0);
+        set(c, c->words + PRINTING, 0);
 }
 
 bool counts_was_printing(const struct counts *c, uint32_t *rank)

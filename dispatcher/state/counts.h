@@ -16,12 +16,18 @@ struct counts {
     size_t bytes;
     uint32_t ranks;
     bool rebooted; /* another kernel than now wrote them */
+    void (*changed)(void *ctx, uint64_t word, uint64_t value); /* NULL: nobody is told */
+    void *ctx;
 };
 
 /* Makes them in the directory `dir`, or finds those that are there, of a job of so many ranks.
  * Errors: -1 with errno set; EBADMSG: what is there is of another job. */
 int counts_make(struct counts *counts, int dir, uint32_t ranks);
 int counts_find(struct counts *counts, int dir, uint32_t ranks);
+/* They were written on another host, all that this process has to know. */
+void counts_adopt(struct counts *counts);
+/* Tells all of them to changed(). */
+void counts_tell(struct counts *counts);
 /* Those that were found go on: of what another kernel wrote, what was synced counts. */
 void counts_go_on(struct counts *counts);
 void counts_close(struct counts *counts);

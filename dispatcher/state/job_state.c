@@ -86,6 +86,7 @@ static const uint8_t fields_of[JOB_STATE_TYPES + 1][FIELDS_MAX + 1] = {
     [JOB_STATE_PLACE] = {RANK, NUMBER, PLACE},
     [JOB_STATE_TRIMMED] = {RANK, NUMBER},
     [JOB_STATE_ENDED] = {RANK, NUMBER},
+    [JOB_STATE_NODE] = {NUMBER, TEXT},
 };
 
 static void put_body(struct cw_writer *w, const struct job_state_record *v)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JOB_STATE_VERSION 2u
+#define JOB_STATE_VERSION 3u
 #define JOB_STATE_HEADER 16u             /* bytes before the first record */
 #define JOB_STATE_RECORD 16u             /* bytes of a record before its body */
 #define JOB_STATE_BODY_MAX (256u << 10)  /* of one record */
@@ -36,6 +36,7 @@ enum job_state_type {
     JOB_STATE_PLACE,     /* of an image that is stored */
     JOB_STATE_TRIMMED,   /* the rank's log begins at this image */
     JOB_STATE_ENDED,     /* the rank has ended well, and its output is out */
+    JOB_STATE_NODE,      /* the directory of a host's node, which may be taken over */
     JOB_STATE_TYPES
 };
 
@@ -54,16 +55,16 @@ struct job_state_place {
 struct job_state_record {
     uint32_t type;
     uint32_t rank; /* START, STARTED, REPORT, PMI, MARK, PLACE, TRIMMED, ENDED; of JOB: how many */
-    uint32_t number; /* START: incarnation; STARTED, MARK, PLACE, TRIMMED: image; ENDED: 1: it used
-                        MPI; PMI: of enum pmi_what */
+    uint32_t number; /* NODE: the host; START: incarnation; STARTED, MARK, PLACE, TRIMMED: image;
+                        ENDED: 1: it used MPI; PMI: of enum pmi_what */
     uint32_t image;  /* START: that it goes on from */
     uint8_t id[CW_ID_SIZE];   /* JOB */
     uint8_t key[CW_KEY_SIZE]; /* JOB: of its own relay */
     struct job_state_file file;
     uint64_t stdin_file[3]; /* STDIN: device, inode, where it stood */
     struct job_state_place place;
-    const uint8_t *bytes; /* ARGUMENT, VARIABLE, DIRECTORY, STDIN (its path): terminated; REPORT,
-                             INPUT; PMI: key and value, each terminated */
+    const uint8_t *bytes; /* ARGUMENT, VARIABLE, DIRECTORY, NODE, STDIN (its path): terminated;
+                             REPORT, INPUT; PMI: key and value, each terminated */
     uint32_t size;
 };
 

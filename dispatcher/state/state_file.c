@@ -2,6 +2,7 @@
 #include "common/fd.h"
 #include "common/lockfile.h"
 #include "common/tree.h"
+#include "dispatcher/state/state_copy.h"
 #include "relay/disk.h"
 
 #include <dirent.h>
@@ -16,12 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOCK_NAME "lock"
 #define WAIT_STEP_MS 20
 #define RESERVE_BYTES (256 << 10) /* of the journal, when a job begins or is resumed */
 
 struct state_file {
     char path[STATE_DIR_MAX];
+    enum state_file_kind kind;
     int dir;
     int lock;
     int file;
@@ -36,6 +37,9 @@ struct state_file {
     uint32_t ranks_read;
     void (*on_failure)(void *ctx, const char *why);
     void *ctx;
+    struct state_link *copies[STATE_COPIES_MAX]; /* borrowed; NULL: none */
+    void (*on_lost)(void *ctx, struct state_link *link, const struct cw_err *why);
+    void *on_lost_ctx;
     uint8_t record[JOB_STATE_RECORD + JOB_STATE_BODY_MAX];
 };
 
@@ -82,7 +86,7 @@ static int check_dir(const struct state_file *s, struct cw_err *err)
                           "job directory %s: other users may look into it, and keys will be "
                           "there; take that away (chmod 700)",
                           s->path);
-    if (disk_in_memory(s->path))
+    if (s->kind == STATE_FILE_ON_DISK && disk_in_memory(s->path))
         return cw_err_set(err, CW_EINVAL,
                           "job directory %s: its files are kept in memory, which does not survive "
                           "the loss of power; choose a directory on a disk",
@@ -90,10 +94,13 @@ static int check_dir(const struct state_file *s, struct cw_err *err)
     return CW_OK;
 }
 
-/* Without O_CLOEXEC: whoever of the job still lives holds the lock. */
+/* Without O_CLOEXEC: whoever of the job still lives holds the lock. Where its nodes go on without
+ * us, nobody else does. */
 static int open_lock(struct state_file *s, struct cw_err *err)
 {
-    s->lock = openat(s->dir, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    int inherits = s->kind == STATE_FILE_ON_DISK ? 0 : O_CLOEXEC;
+
+    s->lock = openat(s->dir, STATE_LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | inherits, 0600);
     return s->lock < 0 ? failure(s, "opening its lock", err) : CW_OK;
 }
 
@@ -145,11 +152,14 @@ static int make_dir(const struct state_file *s, struct cw_err *err)
 {
     if (mkdir(s->path, 0700) < 0)
         return errno == EEXIST ? CW_OK : failure(s, "making it", err);
+    if (s->kind == STATE_FILE_HELD)
+        return CW_OK;
     errno = cw_sync_name(s->path);
     return errno ? failure(s, "syncing the directory above it", err) : CW_OK;
 }
 
-static struct state_file *open_dir(const char *dir, bool make, struct cw_err *err)
+static struct state_file *open_dir(const char *dir, enum state_file_kind kind, bool make,
+                                   struct cw_err *err)
 {
     struct state_file *s = calloc(1, sizeof(*s));
 
@@ -157,6 +167,7 @@ static struct state_file *open_dir(const char *dir, bool make, struct cw_err *er
         cw_err_set(err, CW_ENOMEM, "no memory for the state of the job");
         return NULL;
     }
+    s->kind = kind;
     s->dir = s->lock = s->file = -1;
     snprintf(s->path, sizeof(s->path), "%s", dir);
     if (make && make_dir(s, err) < 0)
@@ -173,7 +184,7 @@ static struct state_file *open_dir(const char *dir, bool make, struct cw_err *er
 static void remove_all(const struct state_file *s)
 {
     static const char *const names[] = {STATE_NAME, STATE_RELAY_NAME, STATE_IMAGES_NAME,
-                                        COUNTS_NAME, LOCK_NAME};
+                                        COUNTS_NAME, STATE_LOCK_NAME};
     char path[PATH_MAX];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -193,7 +204,7 @@ static int check_empty(const struct state_file *s, struct cw_err *err)
     if (!d)
         return failure(s, "reading it", err);
     while ((entry = readdir(d)))
-        empty &= entry->d_name[0] == '.' || strcmp(entry->d_name, LOCK_NAME) == 0;
+        empty &= entry->d_name[0] == '.' || strcmp(entry->d_name, STATE_LOCK_NAME) == 0;
     closedir(d);
     return empty ? CW_OK
                  : cw_err_set(err, CW_EINVAL,
@@ -252,6 +263,8 @@ int state_file_count_ranks(struct state_file *s, uint32_t ranks, bool same_boot,
                    ? failure(s, "counting what is printed", err)
                    : CW_OK;
     if (counts_find(&s->counts, s->dir, ranks) == 0) {
+        if (s->kind == STATE_FILE_HELD)
+            counts_adopt(&s->counts);
         if (same_boot && s->counts.rebooted)
             return cw_err_set(err, CW_EINVAL,
                               "job directory %s: this machine was started anew since, which the "
@@ -321,12 +334,12 @@ static int make_journal(struct state_file *s, struct cw_err *err)
     return reserve(s, err);
 }
 
-struct state_file *state_file_make(const char *dir, struct cw_err *err)
+struct state_file *state_file_make(const char *dir, enum state_file_kind kind, struct cw_err *err)
 {
-    struct state_file *s = open_dir(dir, true, err);
+    struct state_file *s = open_dir(dir, kind, true, err);
 
     if (s && !err->code && open_lock(s, err) == CW_OK && take_lock(s, err) == CW_OK &&
-        make_journal(s, err) == CW_OK && make_parts(s, err) == CW_OK)
+        make_journal(s, err) == CW_OK && (kind == STATE_FILE_HELD || make_parts(s, err) == CW_OK))
         return s;
     state_file_close(s, true);
     return NULL;
@@ -404,9 +417,9 @@ static int check_records(struct state_file *s, struct cw_err *err)
     return reserve(s, err);
 }
 
-struct state_file *state_file_take(const char *dir, struct cw_err *err)
+struct state_file *state_file_take(const char *dir, enum state_file_kind kind, struct cw_err *err)
 {
-    struct state_file *s = open_dir(dir, false, err);
+    struct state_file *s = open_dir(dir, kind, false, err);
 
     if (!s || err->code)
         return give_up(s);
@@ -460,6 +473,83 @@ void state_file_forget(struct state_file *s)
     s->content = NULL;
 }
 
+/* --- copies --------------------------------------------------------------------------------------
+ */
+
+static void lose_copy(struct state_file *s, size_t i, const struct cw_err *why)
+{
+    struct state_link *link = s->copies[i];
+
+    s->copies[i] = NULL;
+    s->on_lost(s->on_lost_ctx, link, why);
+}
+
+static void put_copies(struct state_file *s, uint32_t type, uint64_t at, const void *bytes,
+                       uint32_t size)
+{
+    struct cw_err err;
+
+    for (size_t i = 0; i < STATE_COPIES_MAX; i++)
+        if (s->copies[i] && state_link_put(s->copies[i], type, at, bytes, size, &err) < 0)
+            lose_copy(s, i, &err);
+}
+
+static void sync_copies(struct state_file *s)
+{
+    struct cw_err err;
+
+    for (size_t i = 0; i < STATE_COPIES_MAX; i++)
+        if (s->copies[i] && state_link_sync(s->copies[i], &err) < 0)
+            lose_copy(s, i, &err);
+}
+
+static void on_count(void *ctx, uint64_t word, uint64_t value)
+{
+    put_copies(ctx, STATE_COPY_COUNT, word, &value, sizeof(value));
+}
+
+static int send_journal(struct state_file *s, struct state_link *link, struct cw_err *err)
+{
+    uint64_t at = 0;
+    ssize_t n = 0;
+
+    while (at < s->size && (n = pread(s->file, s->record, sizeof(s->record), (off_t)at)) > 0) {
+        if (state_link_put(link, STATE_COPY_JOURNAL, at, s->record, (uint32_t)n, err) < 0)
+            return err->code;
+        at += (uint64_t)n;
+    }
+    return at < s->size ? cw_err_set(err, CW_ESYS, "reading %s/" STATE_NAME, s->path) : CW_OK;
+}
+
+int state_file_copy_to(struct state_file *s, struct state_link *link,
+                       void (*lost)(void *ctx, struct state_link *link, const struct cw_err *why),
+                       void *ctx, struct cw_err *err)
+{
+    size_t i = 0;
+
+    while (i < STATE_COPIES_MAX && s->copies[i])
+        i++;
+    if (i == STATE_COPIES_MAX)
+        return cw_err_set(err, CW_ELIMIT, "there are %u copies already", STATE_COPIES_MAX);
+    if (send_journal(s, link, err) < 0)
+        return err->code;
+    s->on_lost = lost;
+    s->on_lost_ctx = ctx;
+    s->counts.changed = on_count;
+    s->counts.ctx = s;
+    s->copies[i] = link;
+    counts_tell(&s->counts);
+    s->dirty = true;
+    return CW_OK;
+}
+
+void state_file_copy_no_more(struct state_file *s, struct state_link *link)
+{
+    for (size_t i = 0; s && i < STATE_COPIES_MAX; i++)
+        if (s->copies[i] == link)
+            s->copies[i] = NULL;
+}
+
 /* --- appending -----------------------------------------------------------------------------------
  */
 
@@ -492,8 +582,11 @@ void state_file_fail(struct state_file *s, const char *why)
 
 void state_file_over(struct state_file *s)
 {
-    if (s)
-        remove_journal(s);
+    if (!s)
+        return;
+    remove_journal(s);
+    put_copies(s, STATE_COPY_OVER, 0, NULL, 0);
+    sync_copies(s);
 }
 
 bool state_file_is_whole(const struct state_file *s)
@@ -528,13 +621,14 @@ void state_file_put(struct state_file *s, const struct job_state_record *record)
         fail_writing(s);
         return;
     }
+    put_copies(s, STATE_COPY_JOURNAL, s->size, s->record, (uint32_t)size);
     s->size += size;
     s->dirty = true;
 }
 
 void state_file_sync_printed(struct state_file *s)
 {
-    if (state_file_is_whole(s) && counts_sync(&s->counts) < 0)
+    if (state_file_is_whole(s) && s->kind == STATE_FILE_ON_DISK && counts_sync(&s->counts) < 0)
         fail_writing(s);
 }
 
@@ -542,10 +636,11 @@ void state_file_sync(struct state_file *s)
 {
     if (!state_file_is_whole(s) || !s->dirty)
         return;
-    if (fdatasync(s->file) < 0) {
+    if (s->kind == STATE_FILE_ON_DISK && fdatasync(s->file) < 0) {
         fail_writing(s);
         return;
     }
+    sync_copies(s);
     s->dirty = false;
     counts_set_journal(&s->counts, s->size);
 }
@@ -557,5 +652,5 @@ const char *state_file_dir(const struct state_file *s)
 
 int state_file_lock_fd(const struct state_file *s)
 {
-    return s ? s->lock : -1;
+    return s && s->kind == STATE_FILE_ON_DISK ? s->lock : -1;
 }

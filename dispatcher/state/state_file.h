@@ -6,25 +6,43 @@
 #include "common/err.h"
 #include "dispatcher/state/counts.h"
 #include "dispatcher/state/job_state.h"
+#include "dispatcher/state/state_link.h"
 
 #include <limits.h>
 
-#define STATE_DIR_MAX 4032         /* PATH_MAX, less what names there take */
-#define STATE_NAME "state"         /* the journal */
-#define STATE_RELAY_NAME "relay.0" /* the log of its relay */
+#define STATE_DIR_MAX 4032 /* PATH_MAX, less what names there take */
+#define STATE_NAME "state" /* the journal */
+#define STATE_LOCK_NAME "lock"
+#define STATE_KEEPER_HOLDS "keeper" /* what the lock of a copy says, while it is kept */
+#define STATE_COPIES_MAX 2u         /* of the state, on other hosts */
+#define STATE_RELAY_NAME "relay.0"  /* the log of its relay */
 #define STATE_IMAGES_NAME "images"
 #define STATE_WAIT_MS 15000 /* for what is left of the job's processes to end */
 
 struct state_file;
 
+enum state_file_kind {
+    STATE_FILE_ON_DISK, /* the user's, with all of the job: it outlives the machine */
+    STATE_FILE_HELD,    /* a process's own: other hosts have copies of it */
+};
+
 /* Makes the directory where there is none, takes its lock, and begins a journal there. Errors:
  * CW_EINVAL: what is there is in the way, or is in memory; CW_EBUSY: a job runs there; CW_ESYS. */
-struct state_file *state_file_make(const char *dir, struct cw_err *err);
+struct state_file *state_file_make(const char *dir, enum state_file_kind kind, struct cw_err *err);
 
-/* Takes up the journal that is there, to be read by state_file_read and appended to. Waits for
- * processes of the job that are just ending, at most STATE_WAIT_MS. Errors: CW_ENOTFOUND: there is
- * no job; CW_EBUSY: it runs; CW_EINVAL: another version or user, or damage; CW_ESYS, CW_ENOMEM. */
-struct state_file *state_file_take(const char *dir, struct cw_err *err);
+/* Takes up the journal that is there, to be read by state_file_read and appended to; of one that is
+ * held, nobody else keeps it from now on. Waits for processes of the job that are just ending, at
+ * most STATE_WAIT_MS. Errors: CW_ENOTFOUND: there is no job; CW_EBUSY: it runs; CW_EINVAL: another
+ * version or user, or damage; CW_ESYS, CW_ENOMEM. */
+struct state_file *state_file_take(const char *dir, enum state_file_kind kind, struct cw_err *err);
+
+/* From now on the state is copied there, too, beginning with what it is; the link, borrowed, is not
+ * used any more once lost(ctx, link, why) was called, which may be inside any function below. At
+ * most STATE_COPIES_MAX at a time. Errors: as of state_link_put; without a copy then. */
+int state_file_copy_to(struct state_file *state, struct state_link *link,
+                       void (*lost)(void *ctx, struct state_link *link, const struct cw_err *why),
+                       void *ctx, struct cw_err *err);
+void state_file_copy_no_more(struct state_file *state, struct state_link *link);
 
 /* NULL is allowed, here and in all functions below: nothing happens. `remove`: the job is over, its
  * directory goes. */
@@ -35,7 +53,8 @@ void state_file_on_failure(struct state_file *state, void (*failed)(void *ctx, c
                            void *ctx);
 
 const char *state_file_dir(const struct state_file *state);
-/* The descriptor of the lock, which is held as long as anybody has it open; -1 of NULL. */
+/* The descriptor of the lock, which is held as long as anybody has it open; -1 of NULL, and of one
+ * that is held. */
 int state_file_lock_fd(const struct state_file *state);
 
 /* The next record of a journal that was taken up. False: that was the last. */

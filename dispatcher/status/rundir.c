@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *rundir_base(void)
@@ -23,18 +24,39 @@ const char *rundir_base(void)
     return "/tmp";
 }
 
-/* Of directories that we make. */
-static void prefix_of(char prefix[40])
+void rundir_prefix(char prefix[RUNDIR_PREFIX_SIZE])
 {
-    snprintf(prefix, 40, "causeway-%u.", getuid());
+    snprintf(prefix, RUNDIR_PREFIX_SIZE, "causeway-%u.", getuid());
+}
+
+int rundir_places(char places[RUNDIR_PLACES_MAX][RUNDIR_MAX])
+{
+    const char *candidates[RUNDIR_PLACES_MAX] = {getenv("TMPDIR"), "/tmp"};
+    struct stat seen[RUNDIR_PLACES_MAX];
+    int count = 0;
+
+    for (int i = 0; i < RUNDIR_PLACES_MAX; i++) {
+        struct stat st;
+        int same = 0;
+
+        if (!candidates[i] || strlen(candidates[i]) >= RUNDIR_MAX || stat(candidates[i], &st) < 0)
+            continue;
+        while (same < count && (seen[same].st_dev != st.st_dev || seen[same].st_ino != st.st_ino))
+            same++;
+        if (same < count)
+            continue;
+        seen[count] = st;
+        strcpy(places[count++], candidates[i]);
+    }
+    return count;
 }
 
 void rundir_remove_left(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char prefix[40];
+    char prefix[RUNDIR_PREFIX_SIZE];
 
-    prefix_of(prefix);
+    rundir_prefix(prefix);
     if (slash && strlen(path) < RUNDIR_MAX && strncmp(slash + 1, prefix, strlen(prefix)) == 0)
         cw_held_dir_remove_left(path, true);
 }
@@ -48,11 +70,11 @@ void rundir_remove(struct rundir *dir)
 
 int rundir_make(struct rundir *dir, struct cw_err *err)
 {
-    char prefix[40];
+    char prefix[RUNDIR_PREFIX_SIZE];
     char lock[RUNDIR_MAX + 8];
     char unnamed[sizeof(lock) + 8];
 
-    prefix_of(prefix);
+    rundir_prefix(prefix);
     cw_held_dir_remove_all_left(rundir_base(), prefix, true);
     snprintf(dir->path, sizeof(dir->path), "%.40s/%.32sXXXXXX", rundir_base(), prefix);
     if (!mkdtemp(dir->path))

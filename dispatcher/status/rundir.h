@@ -15,8 +15,16 @@ struct rundir {
     int fd; /* of itself; -1: it has none */
 };
 
+#define RUNDIR_PLACES_MAX 2
+#define RUNDIR_PREFIX_SIZE 40
+
 /* Where it is made. Not to be freed. */
 const char *rundir_base(void);
+
+/* Where they are made, in whatever environment, and how the names of this user's begin. Returns how
+ * many places there are. */
+int rundir_places(char places[RUNDIR_PLACES_MAX][RUNDIR_MAX]);
+void rundir_prefix(char prefix[RUNDIR_PREFIX_SIZE]);
 
 /* Errors: CW_ESYS, naming the directory. */
 int rundir_make(struct rundir *dir, struct cw_err *err);

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PLACES_MAX 2
 #define READ_MIN 65536
 
 struct answer {
@@ -153,29 +152,6 @@ json_t *status_ask_images(const char *dir, struct cw_err *err)
     return ask(dir, STATUS_IMAGES_NAME, -1, &pid, err);
 }
 
-/* Where rundir_make() makes directories, in whatever environment it ran. */
-static int list_places(char places[PLACES_MAX][RUNDIR_MAX])
-{
-    const char *candidates[PLACES_MAX] = {getenv("TMPDIR"), "/tmp"};
-    struct stat seen[PLACES_MAX];
-    int count = 0;
-
-    for (int i = 0; i < PLACES_MAX; i++) {
-        struct stat st;
-        int same = 0;
-
-        if (!candidates[i] || strlen(candidates[i]) >= RUNDIR_MAX || stat(candidates[i], &st) < 0)
-            continue;
-        while (same < count && (seen[same].st_dev != st.st_dev || seen[same].st_ino != st.st_ino))
-            same++;
-        if (same < count)
-            continue;
-        seen[count] = st;
-        strcpy(places[count++], candidates[i]);
-    }
-    return count;
-}
-
 /* Nobody else can have put it there for us to trust. */
 static bool is_ours(const char *path)
 {
@@ -188,10 +164,10 @@ static int find_in(const char *place, struct status_found *found, int max)
 {
     struct cw_names names;
     const char *name;
-    char prefix[40];
+    char prefix[RUNDIR_PREFIX_SIZE];
     int count = 0;
 
-    snprintf(prefix, sizeof(prefix), "causeway-%u.", getuid());
+    rundir_prefix(prefix);
     names = cw_names(place, prefix);
     while ((name = cw_names_next(&names))) {
         struct status_found *f = &found[count];
@@ -209,8 +185,8 @@ static int find_in(const char *place, struct status_found *found, int max)
 
 int status_find(struct status_found found[STATUS_JOBS_MAX])
 {
-    char places[PLACES_MAX][RUNDIR_MAX];
-    int place_count = list_places(places);
+    char places[RUNDIR_PLACES_MAX][RUNDIR_MAX];
+    int place_count = rundir_places(places);
     int count = 0;
 
     for (int i = 0; i < place_count; i++)

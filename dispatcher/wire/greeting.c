@@ -45,18 +45,37 @@ static size_t end(const struct cw_writer *w)
     return w->used;
 }
 
-size_t greeting_put_open(uint8_t *to, const struct greeting_open *v)
+static size_t put_open(uint8_t *to, uint32_t type, const struct greeting_open *v)
 {
-    struct cw_writer w = begin(to, GREETING_OPEN);
+    struct cw_writer w = begin(to, type);
 
     cw_put_u32(&w, v->protocol);
     put_text(&w, v->version);
     cw_put_bytes(&w, v->job, sizeof(v->job));
     cw_put_bytes(&w, v->key, sizeof(v->key));
+    cw_put_bytes(&w, v->node_key, sizeof(v->node_key));
     cw_put_u32(&w, v->ranks);
     cw_put_u64(&w, v->timeout_ns);
+    cw_put_u64(&w, v->orphan_ns);
     cw_put_u64(&w, v->alive_period_ns);
     cw_put_u64(&w, v->stack_bytes);
+    return end(&w);
+}
+
+size_t greeting_put_open(uint8_t *to, const struct greeting_open *v)
+{
+    return put_open(to, GREETING_OPEN, v);
+}
+
+size_t greeting_put_take(uint8_t *to, const struct greeting_open *v)
+{
+    return put_open(to, GREETING_TAKE, v);
+}
+
+size_t greeting_put_look(uint8_t *to)
+{
+    struct cw_writer w = begin(to, GREETING_LOOK);
+
     return end(&w);
 }
 
@@ -70,12 +89,14 @@ bool greeting_get_open(const uint8_t *body, size_t size, struct greeting_open *v
         return !r.bad;
     cw_get_copy(&r, v->job, sizeof(v->job));
     cw_get_copy(&r, v->key, sizeof(v->key));
+    cw_get_copy(&r, v->node_key, sizeof(v->node_key));
     v->ranks = cw_get_u32(&r);
     v->timeout_ns = cw_get_u64(&r);
+    v->orphan_ns = cw_get_u64(&r);
     v->alive_period_ns = cw_get_u64(&r);
     v->stack_bytes = cw_get_u64(&r);
     return cw_reader_end(&r) && v->ranks <= CW_RANKS_MAX && v->timeout_ns > 0 &&
-           v->alive_period_ns > 0;
+           v->orphan_ns <= GREETING_ORPHAN_MAX_NS && v->alive_period_ns > 0;
 }
 
 size_t greeting_put_attach(uint8_t *to, const struct greeting_attach *v)

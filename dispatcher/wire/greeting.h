@@ -8,10 +8,11 @@
 #include "common/marker.h"
 
 #define GREETING_MAGIC "\nCAUSEWAY-NODE:2f1c\n"
-#define GREETING_PROTOCOL 12u    /* of nodes; its first fields are the same in each */
+#define GREETING_PROTOCOL 13u    /* of nodes; its first fields are the same in each */
 #define GREETING_FRAME_MAX 4096u /* bytes of a frame after its header */
 #define GREETING_TEXT_MAX 255u   /* bytes of a text in a frame */
-#define GREETING_HEADER 8u       /* length, type */
+#define GREETING_ORPHAN_MAX_NS 3600000000000ull /* that a node may be left alone */
+#define GREETING_HEADER 8u                      /* length, type */
 
 enum greeting_type {
     GREETING_NONE,
@@ -20,15 +21,20 @@ enum greeting_type {
     GREETING_HELLO = 3,  /* from the node: the answer to OPEN */
     GREETING_ATTACHED = 4,
     GREETING_REFUSED = 5, /* text: why */
+    GREETING_TAKE = 6,    /* from another dispatcher of its job: this node goes on with it */
+    GREETING_LOOK = 7, /* from who would be one: HELLO where the node hears of none, else REFUSED */
 };
 
+/* OPEN, and TAKE, which `node_key` opens. */
 struct greeting_open {
     uint32_t protocol;
     char version[GREETING_TEXT_MAX + 1];
     uint8_t job[CW_ID_SIZE];
-    uint8_t key[CW_KEY_SIZE]; /* of the session, for ATTACH */
-    uint32_t ranks;           /* 0: no job; the host is asked */
-    uint64_t timeout_ns;      /* of silence, after which the node ends */
+    uint8_t key[CW_KEY_SIZE];      /* of the session, for ATTACH */
+    uint8_t node_key[CW_KEY_SIZE]; /* as of cw_cred_node_key, for TAKE; zero: nobody may */
+    uint32_t ranks;                /* 0: no job; the host is asked */
+    uint64_t timeout_ns;           /* of silence, after which the node is left alone ... */
+    uint64_t orphan_ns;            /* ... and after this time more it ends */
     uint64_t alive_period_ns;
     uint64_t stack_bytes; /* limit of a stack, which decides where a process has its memory */
 };
@@ -60,6 +66,8 @@ struct greeting_hello {
 
 /* Encode a whole frame into GREETING_HEADER + GREETING_FRAME_MAX bytes; return its size. */
 size_t greeting_put_open(uint8_t *to, const struct greeting_open *v);
+size_t greeting_put_take(uint8_t *to, const struct greeting_open *v);
+size_t greeting_put_look(uint8_t *to);
 size_t greeting_put_attach(uint8_t *to, const struct greeting_attach *v);
 size_t greeting_put_hello(uint8_t *to, const struct greeting_hello *v);
 size_t greeting_put_attached(uint8_t *to, const struct greeting_attached *v);

@@ -68,6 +68,8 @@ enum node_frame {
     /* of a host without a job */
     NODE_ASK,    /* to the node: a JSON object */
     NODE_ANSWER, /* from it: the same */
+    /* of the state of a job */
+    NODE_FORGET, /* to the node: its copy is of no use any more */
 };
 
 struct node_event {

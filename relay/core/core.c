@@ -743,12 +743,17 @@ static void tick_open(struct relay_conn *conn, uint64_t now_ns)
         conn_ack(conn);
 }
 
+static uint64_t suspended_max_ns(const struct relay_conn *conn)
+{
+    return conn == conn->job->dispatcher ? conn->job->orphan_ns : conn->job->resume_ns;
+}
+
 /* Returns whether its time is up. */
 static bool tick_suspended(struct relay_conn *conn, uint64_t now_ns)
 {
     if (conn->suspended_ns == 0)
         conn->suspended_ns = now_ns;
-    return now_ns - conn->suspended_ns > conn->job->resume_ns;
+    return now_ns - conn->suspended_ns > suspended_max_ns(conn);
 }
 
 static void give_up(struct relay_conn *conn)
@@ -756,7 +761,7 @@ static void give_up(struct relay_conn *conn)
     char why[CW_TEXT_MAX + 1];
 
     snprintf(why, sizeof(why), "%.*s; it was not resumed for %llu ms", CW_TEXT_MAX / 2, conn->why,
-             (unsigned long long)(conn->job->resume_ns / 1000000));
+             (unsigned long long)(suspended_max_ns(conn) / 1000000));
     close_conn(conn, why);
 }
 

@@ -84,6 +84,7 @@ struct relay_job {
     bool channel;               /* each rank is its own mailbox */
     bool images;                /* ... from images, to whose points their logs are trimmed */
     uint64_t resume_ns;         /* how long its sessions may be suspended; 0: they are not */
+    uint64_t orphan_ns;         /* ... that of its dispatcher, which another one may take over */
     struct relay_rank **ranked; /* by number; NULL until first used */
     struct job_group group;
 

@@ -39,6 +39,16 @@ static uint64_t resume_ns_of(const struct cw_hello *hello)
     return ms * 1000000ull;
 }
 
+/* Nobody else needs so long to come back: what is left to a successor is of the dispatcher alone.
+ */
+static uint64_t orphan_ns_of(const struct cw_hello *hello)
+{
+    uint64_t ms = hello->event < CW_RESUME_MAX_MS ? hello->event : CW_RESUME_MAX_MS;
+    uint64_t resume_ns = resume_ns_of(hello);
+
+    return ms * 1000000ull > resume_ns ? ms * 1000000ull : resume_ns;
+}
+
 /* Nobody will resume the session of the dispatcher before: its queue, and what of its frames has
  * not come whole, go with it. */
 static void take_over(struct relay_job *job, struct relay_conn *conn)
@@ -132,6 +142,7 @@ static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
         job->channel = hello->flags & CW_HELLO_CHANNEL;
         job_set_images(job, hello->flags & CW_HELLO_IMAGES);
         job->resume_ns = resume_ns_of(hello);
+        job->orphan_ns = orphan_ns_of(hello);
         welcome(conn, hello, key, &answer);
         job_join(job, conn);
         if (job->log && !saved_enter_job(job)) {

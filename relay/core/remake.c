@@ -126,6 +126,7 @@ static void return_job(struct remake *r, uint32_t cell, const struct saved_job *
     job->covers = saved->covers;
     job->cover = saved->cover;
     job->resume_ns = saved->resume_ns;
+    job->orphan_ns = saved->orphan_ns;
     ledger_return(r->ledger, &job->entry, cell, job, saved_job);
     r->taken[cell] = true;
     if (route_return(job, saved->told) < 0)

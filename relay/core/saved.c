@@ -10,6 +10,7 @@ void saved_job(const void *owner, void *body)
 {
     const struct relay_job *job = owner;
     struct saved_job saved = {.resume_ns = job->resume_ns,
+                              .orphan_ns = job->orphan_ns,
                               .ranks = job->ranks,
                               .channel = job->channel,
                               .covers = job->covers,

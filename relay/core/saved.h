@@ -10,6 +10,7 @@
 struct saved_job {
     uint8_t id[CW_ID_SIZE];
     uint64_t resume_ns;
+    uint64_t orphan_ns;
     uint32_t ranks;
     uint32_t channel;
     struct chain_end told;

@@ -508,6 +508,7 @@ void fixture_hello_dispatcher(struct client *c, uint32_t ranks)
 {
     c->hello = (struct cw_hello){.role = CW_ROLE_DISPATCHER, .rank = ranks};
     c->hello.resume_ms = c->fixture ? c->fixture->resume_ms : 0;
+    c->hello.event = c->fixture ? c->fixture->orphan_ms : 0;
     if (c->fixture && c->fixture->log)
         c->hello.flags = CW_HELLO_LOG | (c->fixture->images ? CW_HELLO_IMAGES : 0);
     if (c->fixture)

@@ -63,6 +63,7 @@ struct fixture {
     bool images;        /* the dispatcher says that images are taken */
     bool cuts;          /* payload goes past the core's blocks where it may */
     uint32_t resume_ms; /* of jobs */
+    uint64_t orphan_ms; /* ... of its dispatcher, where that is longer */
     bool lazy;          /* connections that are done stay until the test closes them */
     uint64_t seed;
     uint64_t memory_max;

@@ -122,6 +122,51 @@ TEST(session_before_is_over)
     expect_has(&f, "0 is closed\n");
 }
 
+/* Nobody else is waited for as long as a successor; a relay that comes back knows it, too. */
+static void expect_orphan_for(bool killed)
+{
+    f.orphan_ms = 3 * RESUME_MS;
+    fixture_start(&f, 2);
+    if (killed) {
+        fixture_kill(&f);
+        fixture_connect(&f, r1, "1");
+        fixture_hello_rank(r1, 1, 2);
+    }
+    fixture_close(d, "crash");
+    fixture_close(r0, "crash");
+    fixture_tick(&f, 1);
+    fixture_forget(&f);
+    fixture_tick(&f, 2 + RESUME_MS * 1000000ull);
+    expect(&f, "");
+    fixture_again(r0);
+    take(2);
+    expect_has(&f, "s > WELCOME");
+    fixture_close(s, "crash");
+    fixture_tick(&f, 1);
+    fixture_tick(&f, 3 * RESUME_MS * 1000000ull);
+    take(2);
+    expect_has(&f, "s > WELCOME");
+    fixture_close(s, "crash");
+    fixture_tick(&f, 1);
+    fixture_tick(&f, 1 + 3 * RESUME_MS * 1000000ull);
+    take(2);
+    expect_has(&f, "s > REFUSED JOB");
+}
+
+TEST(orphan)
+{
+    fixture_init_left(&f, FIXTURE_MEMORY, 0);
+    f.resume_ms = RESUME_MS;
+    expect_orphan_for(false);
+}
+
+TEST(orphan_of_a_relay_that_came_back)
+{
+    fixture_init_left(&f, FIXTURE_MEMORY, 0);
+    f.resume_ms = RESUME_MS;
+    expect_orphan_for(true);
+}
+
 /* --- it is refused ------------------------------------------------------------------------------
  */
 
