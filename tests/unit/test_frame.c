@@ -298,6 +298,8 @@ TEST(lengths)
             most += CW_FRAME_DATA_MAX;
         if (type == CW_FRAME_READINGS)
             most += CW_READINGS_MAX;
+        if (type == CW_FRAME_DECIDED)
+            most += CW_DECIDED_MAX;
         if (type == CW_FRAME_LINK)
             most += CW_LINK_ADDRESS_MAX;
         if (type == CW_FRAME_REFUSED || type == CW_FRAME_NOTICE)
