@@ -33,6 +33,7 @@ struct relay {
     struct cw_err why; /* the connection broke last */
     bool deaf;         /* it has not taken what it had to be told: to be given up */
     bool linked;       /* to all others */
+    uint32_t copied;   /* the number of the last COPY that was sent */
 };
 
 struct relays {
@@ -137,6 +138,7 @@ static bool dial(struct relay *relay, bool resume)
     if (resume) {
         request.hello.flags |= CW_HELLO_RESUME;
         request.hello.received = relay->party.session.received;
+        request.hello.event = relay->copied;
         request.time_ms = config->resume_ms;
     }
     /* the relay may have to end the connection before, first */
@@ -677,6 +679,10 @@ void relays_rank_end(struct relays *r, uint32_t rank, uint32_t incarnation)
 void relays_copy(struct relays *r, uint32_t relay, const struct cw_copy *copy)
 {
     must_tell(&r->relay[relay], CW_FRAME_COPY, copy, sizeof(*copy));
+    r->relay[relay].copied = copy->number;
+    /* it may be silent until it hears of this */
+    if (relays_is_suspended(r, relay))
+        dial(&r->relay[relay], true);
 }
 
 void relays_copy_close(struct relays *r, uint32_t at, const struct cw_copy_close *close)

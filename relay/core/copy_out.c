@@ -108,6 +108,14 @@ void copy_out_told(struct relay_job *job, const struct cw_copy *copy, bool retur
         begin(job);
 }
 
+void copy_out_sent(struct relay_job *job, uint64_t number)
+{
+    if (number <= job->copy_out.number)
+        return;
+    commit_copy_end(commit_of(job));
+    conn_set_release(job->set->conns);
+}
+
 void copy_out_up(struct relay_conn *conn, struct relay_job *job, uint32_t peer)
 {
     assert(is_backup(&job->copy_out, peer));

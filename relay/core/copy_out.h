@@ -12,6 +12,9 @@
 
 /* COPY came. `returns`: to the relay whose place we take, in this incarnation. */
 void copy_out_told(struct relay_job *job, const struct cw_copy *copy, bool returns);
+/* The dispatcher has sent COPY of this number, which has not come: the one before is void. Where
+ * that one's backups are lost, nothing else would come either. */
+void copy_out_sent(struct relay_job *job, uint64_t number);
 /* A session with this backup was opened. */
 void copy_out_up(struct relay_conn *conn, struct relay_job *job, uint32_t peer);
 /* It is over, or could not be opened; `why` NULL: nobody need know. */

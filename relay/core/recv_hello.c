@@ -1,6 +1,7 @@
 /* HELLO: who is there, and may it come in? */
 #include "relay/core/bounds.h"
 #include "relay/core/copy_in.h"
+#include "relay/core/copy_out.h"
 #include "relay/core/link.h"
 #include "relay/core/recv.h"
 #include "relay/core/resume.h"
@@ -110,6 +111,8 @@ static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
     if (job)
         job_set_images(job, hello->flags & CW_HELLO_IMAGES);
     if (hello->flags & CW_HELLO_RESUME) {
+        if (job && jobs->shared->store.commit.copies)
+            copy_out_sent(job, hello->event);
         resume_hello(conn, job ? job->dispatcher : NULL, hello, key);
         return;
     }

@@ -373,6 +373,29 @@ TEST(no_backup_any_more)
     CU_ASSERT_EQUAL(covered, 3);
 }
 
+/* The dispatcher's COPY cannot come, for its session waits for what the lost backup does not say.
+ */
+TEST(dispatcher_that_resumes_says_what_it_has_sent)
+{
+    start_covered(true);
+    say_send(r0, 1, 7, "held");
+    ends_break(out[1], in[1]);
+    fixture_close(d0, "reset");
+    fixture_come_back(d0);
+    CU_ASSERT_FALSE(d0->open); /* its WELCOME waits */
+    fixture_close(d0, "reset");
+    d0->codec = d0->saved; /* as before that attempt */
+    d0->received = d0->saved_received;
+    d0->hello.event = 2;
+    fixture_resume(d0, d0->received);
+    CU_ASSERT_TRUE_FATAL(d0->open);
+    CU_ASSERT_FALSE(link_waits());
+    say_copy(2, 1, 2, 0);
+    open_copy(2);
+    copy_to(2);
+    expect_has(&relay[0], "d > NOTICE COVERED rank 0 'its log is copied'\n");
+}
+
 TEST(copy_session_resumes)
 {
     start_covered(true);
