@@ -29,11 +29,11 @@ struct relay {
     uint32_t dials;       /* of its session: what comes of those before is of no use */
     struct party party;
     bool opened;
-    bool over;         /* the session was given up */
-    struct cw_err why; /* the connection broke last */
-    bool deaf;         /* it has not taken what it had to be told: to be given up */
-    bool linked;       /* to all others */
-    uint32_t copied;   /* the number of the last COPY that was sent */
+    bool over;             /* the session was given up */
+    struct cw_err why;     /* the connection broke last */
+    bool deaf;             /* it has not taken what it had to be told: to be given up */
+    bool linked;           /* to all others */
+    struct cw_copy copied; /* the last one that was sent; all zero: none */
 };
 
 struct relays {
@@ -138,7 +138,8 @@ static bool dial(struct relay *relay, bool resume)
     if (resume) {
         request.hello.flags |= CW_HELLO_RESUME;
         request.hello.received = relay->party.session.received;
-        request.hello.event = relay->copied;
+        request.hello.event = relay->copied.number;
+        request.hello.incarnation = relay->copied.incarnation;
         request.time_ms = config->resume_ms;
     }
     /* the relay may have to end the connection before, first */
@@ -679,9 +680,9 @@ void relays_rank_end(struct relays *r, uint32_t rank, uint32_t incarnation)
 void relays_copy(struct relays *r, uint32_t relay, const struct cw_copy *copy)
 {
     must_tell(&r->relay[relay], CW_FRAME_COPY, copy, sizeof(*copy));
-    r->relay[relay].copied = copy->number;
+    r->relay[relay].copied = *copy;
     /* it may be silent until it hears of this */
-    if (relays_is_suspended(r, relay))
+    if (relays_is_suspended(r, relay) && !r->relay[relay].away)
         dial(&r->relay[relay], true);
 }
 

@@ -111,7 +111,7 @@ static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
     if (job)
         job_set_images(job, hello->flags & CW_HELLO_IMAGES);
     if (hello->flags & CW_HELLO_RESUME) {
-        if (job && jobs->shared->store.commit.copies)
+        if (job && jobs->shared->store.commit.copies && hello->incarnation == jobs->incarnation)
             copy_out_sent(job, hello->event);
         resume_hello(conn, job ? job->dispatcher : NULL, hello, key);
         return;

@@ -387,6 +387,13 @@ TEST(dispatcher_that_resumes_says_what_it_has_sent)
     d0->codec = d0->saved; /* as before that attempt */
     d0->received = d0->saved_received;
     d0->hello.event = 2;
+    d0->hello.incarnation = 2; /* that was for its successor: who is cut off stays silent */
+    fixture_resume(d0, d0->received);
+    CU_ASSERT_FALSE(d0->open || !link_waits());
+    fixture_close(d0, "reset");
+    d0->codec = d0->saved;
+    d0->received = d0->saved_received;
+    d0->hello.incarnation = 1;
     fixture_resume(d0, d0->received);
     CU_ASSERT_TRUE_FATAL(d0->open);
     CU_ASSERT_FALSE(link_waits());
