@@ -34,7 +34,7 @@ make_launcher() {
   : >"$work/nodes"
   : >"$work/all"
   : >"$work/said"
-  on_two=(--launcher "$work/launcher" --host one:2,two:2)
+  on_two=(--launcher "$work/launcher" --host "one:2,two:2")
 }
 
 collect() {
@@ -205,7 +205,7 @@ refused() {
 }
 
 options_refused() {
-  local try=("${causeway[@]}" run --host one,two --orphan-timeout 1m)
+  local try=("${causeway[@]}" run --host "one,two" --orphan-timeout 1m)
   refused 2 "not with --relay-at cluster" "${try[@]}" --relay-at cluster --no-ckpt true
   refused 2 "not with --log-copies" "${try[@]}" --log-copies 1 --no-ckpt true
   refused 2 "not with --no-log" "${try[@]}" --no-log true
