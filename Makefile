@@ -175,7 +175,7 @@ $(BUILD)/sim-device.so: $(SIM_DEVICE) $(call objects,common/copy.c common/transp
 
 $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.c,$(wildcard tests/sim/*.c)) \
 		tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c $(addprefix common/,copy.c cred.c err.c frame.c match.c parse.c readings.c setup.c stranger.c transport.c) \
-		dispatcher/job/homes.c dispatcher/job/job.c dispatcher/job/liveness.c dispatcher/job/slots.c relay/dial_request.c tunnels/ssh_address.c) $(BUILD)/sim-device.so
+		$(addprefix dispatcher/,job/backups.c job/homes.c job/job.c job/liveness.c job/slots.c wire/gate.c) relay/dial_request.c tunnels/ssh_address.c) $(BUILD)/sim-device.so
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium -llz4
 

@@ -60,11 +60,11 @@ for variant in build build/address build/thread; do
   run "$variant/unit"
 done
 run build/interleave --slow --seconds "$TIME" --seed "$RANDOM"
-for channel in '' --channel; do
+for option in '' --channel --hosts; do
   # shellcheck disable=SC2086 # an option, or none
-  run build/address/sim --seeds 1:2000 $channel
+  run build/address/sim --seeds 1:2000 $option
   # shellcheck disable=SC2086
-  run build/sim --seeds "${SEEDS:-1:100000}" --jobs 2 $channel
+  run build/sim --seeds "${SEEDS:-1:100000}" --jobs 2 $option
 done
 run env CAUSEWAY="$PWD/tests/system/sanitized.sh" tests/system/programs.sh --slice --kills-per-run 2
 run env ENGINE="poll --relays 2" tests/system/programs.sh --kills 2

@@ -215,6 +215,7 @@ queue_processes() {
   suite "unit, engines drawn" build/unit --quick --draw 1/3 "$SLICE" engine
   suite "simulated jobs" build/sim --seeds 1:300
   suite "simulated jobs, channel memory" build/sim --seeds 50001:200 --channel
+  suite "simulated jobs, hosts" build/sim --seeds 60001:100 --hosts
   suite "all schedules of channel memory" build/interleave
   suite "unit, the slow tests drawn" build/unit --slow --draw 1/3 "$SLICE"
   for fuzzer in tests/fuzz/*.c; do

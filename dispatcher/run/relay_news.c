@@ -61,10 +61,12 @@ static void on_relays_failed(void *ctx, const struct cw_err *err)
     job_fail(n->job, 1, now_of(n), "%s", err->text);
 }
 
+/* Its process may be another one, which knows of no COVER that was not answered. */
 static void on_relay_resumed(void *ctx, uint32_t relay)
 {
     struct relay_news *n = ctx;
 
+    gates_again(n->parts->gates, relay);
     log_session_resumed(&n->parts->log, now_of(n), relays_address(n->parts->relays, relay));
 }
 

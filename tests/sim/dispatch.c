@@ -2,6 +2,8 @@
 #include "common/setup.h"
 #include "common/transport.h"
 #include "dispatcher/servers/relays.h"
+#include "dispatcher/wire/gate.h"
+#include "tests/sim/copies.h"
 #include "tests/sim/image.h"
 #include "tests/sim/loop.h"
 #include "tests/sim/opener.h"
@@ -17,6 +19,7 @@
 #define ALIVE_PERIOD_NS 5000000ull
 #define ALIVE_TIMEOUT_NS 50000000ull
 #define FAREWELL_STEPS 100000u /* for relays to be reached again */
+#define CLOCK_NS 1000000ull    /* what is counted in milliseconds ends that much sooner */
 #define SLOTS_SPARE 2
 #define START_FAILS_ONE_IN 12
 #define FAULT_EVENT_ONE_IN 8 /* first incarnations that kill themselves at an event */
@@ -33,7 +36,8 @@ static struct {
     struct job_order waiting[SIM_RANKS_MAX]; /* START of ranks that wait */
     struct loop *loop;
     struct relays *relays;
-    bool closing; /* nothing that they say counts any more */
+    struct gate gate[SIM_RELAYS_MAX]; /* of what its ranks say */
+    bool closing;                     /* nothing that they say counts any more */
     bool stats_asked;
     uint64_t alive_ns; /* when signs of life were passed on last */
 } d;
@@ -44,7 +48,7 @@ static void give_up(const char *text)
     uint64_t resume_ns = sim.plan.resume_ms * 1000000ull;
 
     if (!sim.given_up &&
-        (sim.plan.resume_ms == 0 || sim.cut == 0 || sim.now_ns - sim.cut_ns < resume_ns))
+        (sim.plan.resume_ms == 0 || sim.cut == 0 || sim.now_ns - sim.cut_ns + CLOCK_NS < resume_ns))
         sim_fail("a session is given up too soon: %s", text);
     sim.given_up = true;
 }
@@ -119,10 +123,12 @@ static void hear_notice(void *ctx, uint32_t relay, const struct cw_notice_body *
     (void)ctx;
     if (d.closing || sim.failed)
         return;
-    if (notice->code == CW_NOTICE_LINKED && sim.given_up)
-        return; /* by a relay that was killed after a link was given up */
+    if (notice->code == CW_NOTICE_LINKED && (sim.given_up || sim.killed || sim.moved))
+        return; /* by a relay that comes back, again */
     if (notice->code == CW_NOTICE_UNLINKED)
         lose_relay(notice->text);
+    else if (notice->code == CW_NOTICE_COVERED || notice->code == CW_NOTICE_UNCOVERED)
+        copies_notice(relay, notice);
     else if (notice->code == CW_NOTICE_FATAL)
         sim_fail("relay %u: %s", relay, notice->text);
     else
@@ -151,10 +157,29 @@ static void hear_trimmed(void *ctx, const struct cw_trim *trimmed)
         images_trimmed(trimmed);
 }
 
+static void hear_covered(void *ctx, uint32_t relay, uint64_t token)
+{
+    (void)ctx;
+    gate_covered(&d.gate[relay], token);
+}
+
+static void hear_closed(void *ctx, uint32_t relay, const struct cw_copy_closed *closed)
+{
+    (void)ctx;
+    if (!d.closing && !sim.failed)
+        copies_closed(relay, closed);
+}
+
+static void hear_back(void *ctx, uint32_t relay)
+{
+    (void)ctx;
+    copies_back(relay);
+}
+
 static void hear_ready(void *ctx)
 {
     (void)ctx;
-    sim.ready = true;
+    copies_begin();
 }
 
 static void hear_failed(void *ctx, const struct cw_err *err)
@@ -167,6 +192,7 @@ static void hear_resumed(void *ctx, uint32_t relay)
 {
     (void)ctx;
     sim_trace("the session with relay %u goes on", relay);
+    gate_again(&d.gate[relay]);
     images_relay_resumed(relay);
 }
 
@@ -184,6 +210,9 @@ static const struct relays_events relays_events = {.ready = hear_ready,
                                                    .stats = hear_stats,
                                                    .grown = hear_grown,
                                                    .trimmed = hear_trimmed,
+                                                   .covered = hear_covered,
+                                                   .closed = hear_closed,
+                                                   .back = hear_back,
                                                    .resumed = hear_resumed,
                                                    .lost = hear_lost};
 
@@ -251,9 +280,67 @@ static void on_report(struct sim_process *p, const struct process_news *news)
     }
 }
 
+/* --- gates: what others can see waits until its relay's log is copied --- */
+
+static struct gate *gate_of(uint32_t rank)
+{
+    return &d.gate[sim.plan.homes[rank]];
+}
+
+static void gate_wanted(void *ctx)
+{
+    (void)ctx;
+}
+
+static void open_gates(void)
+{
+    for (uint32_t i = 0; i < sim.plan.relays; i++)
+        gate_open(&d.gate[i]);
+}
+
+static void ask_for_cover(void)
+{
+    uint64_t token;
+
+    for (uint32_t i = 0; i < sim.plan.relays; i++)
+        if (gate_next(&d.gate[i], &token))
+            relays_cover(d.relays, i, token);
+}
+
+/* It has come, or has passed; else it waits on. */
+static bool is_news(uint32_t rank, const struct process_wait *wait)
+{
+    return !wait->waits || gate_passes(gate_of(rank), wait->token);
+}
+
+static bool passes(uint32_t rank, struct process_wait *wait)
+{
+    if (!wait->waits)
+        *wait = (struct process_wait){.waits = true, .token = gate_enter(gate_of(rank))};
+    return gate_passes(gate_of(rank), wait->token);
+}
+
+static void drop_news(struct sim_process *p, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(p->news[i].bytes);
+    p->news_count -= count;
+    memmove(p->news, p->news + count, p->news_count * sizeof(*p->news));
+}
+
+static void rank_initialized(uint32_t rank)
+{
+    sim.rank[rank].initialized = true;
+    job_rank_initialized(&d.job, rank, sim.now_ns);
+}
+
 static void take_news(struct sim_process *p)
 {
-    for (size_t i = 0; i < p->news_count; i++) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < p->news_count; i++)
+        count += passes(p->rank, &p->news[i].wait) && count == i;
+    for (size_t i = 0; i < count; i++) {
         struct process_news *news = &p->news[i];
 
         if (news->kind == NEWS_REPORT)
@@ -261,17 +348,21 @@ static void take_news(struct sim_process *p)
         else if (news->kind == NEWS_LINE)
             record_line_seen(p, (const struct process_line *)(void *)news->bytes);
         else if (news->kind == NEWS_INITIALIZED)
-            job_rank_initialized(&d.job, p->rank, sim.now_ns);
+            rank_initialized(p->rank);
         else
             job_rank_finalized(&d.job, p->rank);
-        free(news->bytes);
     }
-    p->news_count = 0;
+    drop_news(p, count);
+}
+
+static bool is_heard(const struct sim_process *p)
+{
+    return hosts_reach(p->host, SIM_HOST_DISPATCHER) && !p->lost;
 }
 
 static bool end_is_known(const struct sim_process *p)
 {
-    return p->ended && !p->reaped && !p->left && sim.now_ns >= p->news_ns;
+    return p->ended && !p->reaped && !p->left && sim.now_ns >= p->news_ns && is_heard(p);
 }
 
 static void reap(struct sim_process *p)
@@ -286,7 +377,7 @@ static void reap(struct sim_process *p)
 static void pass_on_life(void)
 {
     for (struct sim_process *p = sim.processes; p; p = p->next)
-        if (!p->left && !p->ended && sim.now_ns >= p->stopped_ns)
+        if (!p->left && (!is_heard(p) || (!p->ended && sim.now_ns >= p->stopped_ns)))
             tell_life(p, LIFE_BACK, NULL);
     d.alive_ns = sim.now_ns;
 }
@@ -304,9 +395,8 @@ static void keep_last_words(struct sim_process *p)
             cw_report_get(p->news[i].bytes, p->news[i].size, &report) &&
             report.kind == CW_REPORT_EARLY)
             keep_early(&sim.rank[p->rank], &report);
-        free(p->news[i].bytes);
     }
-    p->news_count = 0;
+    drop_news(p, p->news_count);
 }
 
 static void let_go(const struct job_order *order)
@@ -316,6 +406,8 @@ static void let_go(const struct job_order *order)
     sim_trace("rank %u is down: %s", order->process.rank, order->why);
     keep_last_words(p);
     p->left = true;
+    if (p->lost)
+        return;
     if (order->remains == JOB_REMAINS_KILL || sim.plan.channel)
         process_kill(p, W_EXITCODE(0, SIGKILL));
 }
@@ -352,13 +444,20 @@ static void start_now(const struct job_order *order)
     job_rank_started(&d.job, order->process.rank, sim.now_ns);
 }
 
+static bool may_start_now(uint32_t rank)
+{
+    return copies_has_place(sim.plan.homes[rank]) && (images_are_settled(rank) || sim.given_up);
+}
+
 /* Whether its relay has said where its log begins; it does, once nobody repeats it. */
 static bool may_start(uint32_t rank)
 {
     struct sim_rank *r = &sim.rank[rank];
 
-    if (images_are_settled(rank) || sim.given_up)
+    if (may_start_now(rank))
         return true;
+    if (!copies_has_place(sim.plan.homes[rank]))
+        return false;
     for (struct sim_process *p = sim.processes; p && sim.now_ns > r->waits_ns + WAIT_MAX_NS;
          p = p->next) {
         if (p->rank != rank || p->ended)
@@ -369,11 +468,20 @@ static bool may_start(uint32_t rank)
     return false;
 }
 
+/* Its relay will not be anywhere. */
+static void drop_start(uint32_t rank)
+{
+    sim.rank[rank].waits = false;
+    job_start_failed(&d.job, rank, 1, sim.now_ns, "the job ends");
+}
+
 static void start_those_that_wait(void)
 {
     for (uint32_t rank = 0; rank < sim.plan.ranks && !sim.over; rank++)
         if (sim.rank[rank].waits && may_start(rank))
             start_now(&d.waiting[rank]);
+        else if (sim.rank[rank].waits && d.job.ending)
+            drop_start(rank);
 }
 
 static void start(const struct job_order *order)
@@ -387,7 +495,7 @@ static void start(const struct job_order *order)
     d.waiting[order->process.rank] = *order;
     sim.rank[order->process.rank].waits = true;
     sim.rank[order->process.rank].waits_ns = sim.now_ns;
-    if (images_are_settled(order->process.rank))
+    if (may_start_now(order->process.rank))
         start_now(order);
 }
 
@@ -427,33 +535,82 @@ static uint64_t due_ns(void)
 {
     uint64_t job_ns = job_deadline_ns(&d.job);
     uint64_t alive_ns = d.alive_ns + ALIVE_PERIOD_NS;
+    uint64_t copies_ns = copies_deadline_ns();
+    uint64_t first_ns = job_ns < alive_ns ? job_ns : alive_ns;
 
-    return job_ns < alive_ns ? job_ns : alive_ns;
+    return first_ns < copies_ns ? first_ns : copies_ns;
+}
+
+static bool has_news_of(const struct sim_process *p)
+{
+    if (!is_heard(p) || p->news_count == 0)
+        return false;
+    return is_news(p->rank, &p->news[0].wait) || !p->news[p->news_count - 1].wait.waits;
 }
 
 static bool has_news(void)
 {
     for (uint32_t rank = 0; rank < sim.plan.ranks; rank++)
-        if (sim.rank[rank].waits && (images_are_settled(rank) || sim.given_up))
+        if (sim.rank[rank].waits && may_start_now(rank))
             return true;
     for (const struct sim_process *p = sim.processes; p; p = p->next)
-        if (end_is_known(p) || p->news_count > 0)
+        if ((end_is_known(p) && is_news(p->rank, &p->end_wait)) || has_news_of(p))
             return true;
-    return false;
+    return hosts_has_known();
+}
+
+/* Behind all that it has said. */
+static bool end_passes(struct sim_process *p)
+{
+    bool is_new = !p->end_wait.waits;
+    bool passes_now = passes(p->rank, &p->end_wait) && p->news_count == 0;
+
+    if (is_new && !passes_now)
+        tell_life(p, LIFE_ENDED, NULL);
+    return passes_now;
 }
 
 static void hear_processes(void)
 {
     for (struct sim_process *p = sim.processes; p && !sim.failed && !sim.over; p = p->next) {
         /* what it said before it ended counts first */
+        if (!is_heard(p))
+            continue;
         if (end_is_known(p)) {
             take_news(p);
             carry_out();
         }
-        if (end_is_known(p))
+        if (end_is_known(p) && end_passes(p))
             reap(p);
         else if (p->news_count > 0 && sim_one_in(2))
             take_news(p);
+        carry_out();
+    }
+}
+
+/* What waited of its ranks is not heard any more: the next ones say it again. */
+static void lose_host(uint32_t host)
+{
+    sim_trace("dispatcher: host %u is lost", host);
+    copies_host_lost(host);
+    for (struct sim_process *p = sim.processes; p; p = p->next) {
+        if (p->host != host || p->lost)
+            continue;
+        p->lost = true;
+        drop_news(p, p->news_count);
+        if (!p->left && !p->reaped)
+            tell_life(p, LIFE_DEAD, "was on a host that is lost");
+        sim.rank[p->rank].lost = true;
+        images_host_lost(p->rank);
+    }
+}
+
+static void hear_hosts(void)
+{
+    uint32_t host;
+
+    while (!sim.failed && !sim.over && hosts_next_known(&host)) {
+        lose_host(host);
         carry_out();
     }
 }
@@ -465,6 +622,8 @@ static const char *const *choose_openers(void)
     static const char *links[SIM_RELAYS_MAX * SIM_RELAYS_MAX];
     uint32_t relays = sim.plan.relays;
 
+    if (sim.plan.copies)
+        return NULL; /* these are told where each other one is now */
     memset(links, 0, sizeof(links));
     for (uint32_t low = 0; low < relays; low++)
         for (uint32_t high = low + 1; high < relays; high++) {
@@ -472,7 +631,7 @@ static const char *const *choose_openers(void)
             uint32_t from = by_low ? low : high, to = by_low ? high : low;
             uint32_t at = from * relays + to;
 
-            relay_address(text[at], sizeof(text[at]), to, from);
+            relay_address(text[at], sizeof(text[at]), to);
             links[at] = text[at];
         }
     return links;
@@ -503,14 +662,25 @@ void dispatch_open(void)
     for (uint32_t i = 0; i < sim.plan.ranks; i++)
         d.rank[i].program = "simulated";
     for (uint32_t i = 0; i < sim.plan.relays; i++) {
-        relay_address(text[i], sizeof(text[i]), i, WAYS_DISPATCHER);
+        relay_address(text[i], sizeof(text[i]), i);
         addresses[i] = text[i];
     }
     relays.links = choose_openers();
+    if (sim.plan.copies) {
+        relays.addresses = NULL;
+        relays.key = sim.relay_key;
+        relays.own = &copies_own;
+        relays.copies = true;
+    }
     job_init(&d.job, &config, d.rank);
     job_place(&d.job, d.slot, sim.plan.ranks + SLOTS_SPARE, NULL);
     relays.loop = d.loop = loop_new(&err);
     d.relays = relays_new(&relays, &err);
+    copies_open(d.relays, &d.job);
+    for (uint32_t i = 0; i < sim.plan.relays; i++)
+        gate_init(&d.gate[i], gate_wanted, NULL);
+    if (!sim.plan.copies)
+        open_gates();
     if (!d.relays || relays_open(d.relays, &err) < 0)
         abort();
 }
@@ -551,9 +721,14 @@ void dispatch_step(void)
     if (!d.stats_asked && sim_one_in(ASK_ONE_IN) && any_suspended())
         ask_without_end();
     carry_out();
+    hear_hosts();
+    copies_step();
     hear_processes();
     start_those_that_wait();
     carry_out();
+    if (d.job.ending)
+        open_gates(); /* nobody is started again, to say anything else */
+    ask_for_cover();
 }
 
 void dispatch_checkpoint(uint32_t rank, uint32_t number)

@@ -98,7 +98,7 @@ static void cut_some(void)
 /* Longer than sessions are kept for it, at times. */
 static void begin_outage(void)
 {
-    struct sim_relay *relay = &sim.relay[sim_below(sim.plan.relays)];
+    struct sim_relay *relay = sim.relay[sim_below(sim.plan.relays)];
     uint64_t longest_ns = sim.plan.resume_ms * 1000000ull / 2 * (1 + sim_below(3));
 
     relay->reachable_ns = sim.now_ns + sim_below(longest_ns);
@@ -126,7 +126,7 @@ static bool is_done(const struct sim_process *p)
 }
 
 /* Who has ended is not started again. */
-static bool may_lose(uint32_t relay)
+static bool may_move(uint32_t relay)
 {
     bool may = sim.plan.loses_hosts;
 
@@ -136,30 +136,43 @@ static bool may_lose(uint32_t relay)
 }
 
 /* The relay, with all ranks of its host and what they had said to each other. */
-static void lose_host(uint32_t relay)
+static void move_host(struct sim_relay *relay)
 {
     sim.lost++;
     for (uint32_t rank = 0; rank < sim.plan.ranks; rank++)
-        if (sim.plan.homes[rank] == relay && sim.rank[rank].process)
+        if (sim.plan.homes[rank] == relay->number && sim.rank[rank].process)
             process_kill(sim.rank[rank].process, W_EXITCODE(0, SIGKILL));
-    core_lose(&sim.relay[relay]);
+    core_move(relay);
 }
 
 /* With it go the sessions that were being opened: these are not resumed, and the rank is started
  * again. */
 static void kills_step(void)
 {
-    uint32_t relay;
+    struct sim_relay *relay;
 
     if (!sim.ready || sim.killed >= sim.plan.kills_max || !sim_one_in(sim.plan.kill_one_in))
         return;
+    relay = sim.relay[sim_below(sim.plan.relays)];
+    if (!relay->core)
+        return;
     sim.killed++;
     count_cut();
-    relay = (uint32_t)sim_below(sim.plan.relays);
-    if (may_lose(relay) && sim_one_in(2))
-        lose_host(relay);
+    if (may_move(relay->number) && sim_one_in(2))
+        move_host(relay);
     else
-        core_kill(&sim.relay[relay]);
+        core_kill(relay);
+}
+
+/* Two at a time, now and then: then it may be that a log is lost. */
+static void losses_step(void)
+{
+    if (!sim.ready || sim.lost >= sim.plan.losses_max || !sim_one_in(sim.plan.lose_one_in))
+        return;
+    do {
+        if (hosts_lose((uint32_t)sim_below(sim.plan.relays)))
+            count_cut();
+    } while (sim_one_in(STORM_ONE_IN) && sim.lost < sim.plan.losses_max);
 }
 
 void faults_step(void)
@@ -168,6 +181,7 @@ void faults_step(void)
     if (sim.unlogged)
         return; /* who dies now is not started again */
     kills_step();
+    losses_step();
     if (!sim.plan.fault_one_in || sim.faults >= sim.plan.faults_max)
         return;
     if (sim_one_in(REPLAY_ONE_IN)) {

@@ -136,7 +136,7 @@ enum image_result image_take(const struct image_order *order, const struct image
     struct sim_image *image;
 
     (void)setting;
-    if (sim_one_in(REFUSED_ONE_IN)) {
+    if (process_now()->lost || sim_one_in(REFUSED_ONE_IN)) {
         cw_err_set(err, CW_ESYS, "no process can be made");
         return IMAGE_REFUSED;
     }

@@ -58,6 +58,9 @@ void image_owner_ended(struct sim_process *process);
 /* --- those of all ranks --- */
 /* The session with this relay goes on; what was said to it may be forgotten. */
 void images_relay_resumed(uint32_t relay);
+/* The rank's host is lost, and perhaps what its relay knew of images to which no log was trimmed.
+ */
+void images_host_lost(uint32_t rank);
 /* One step has passed: time for something new. */
 void images_step(void);
 uint64_t images_deadline_ns(void);

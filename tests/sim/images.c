@@ -150,6 +150,14 @@ uint64_t images_deadline_ns(void)
     return first;
 }
 
+void images_host_lost(uint32_t rank)
+{
+    for (each_image(image, rank))
+        if (image->state == IMAGE_IS_COPIED || image->state == IMAGE_IS_STORED)
+            image->state = IMAGE_IS_LOST;
+    drop_needless(rank);
+}
+
 static bool is_same(const struct cw_point *a, const struct cw_point *b)
 {
     return a->event == b->event && a->clock == b->clock && a->acts == b->acts;

@@ -1,5 +1,6 @@
-/* build/sim --seeds FROM:COUNT [--jobs N] [--channel]: runs the simulator under so many seeds, and
- * tells of those that fail. build/sim --trace SEED [--channel] tells all that happens under one. */
+/* build/sim --seeds FROM:COUNT [--jobs N] [--channel | --hosts]: runs the simulator under so many
+ * seeds, and tells of those that fail. build/sim --trace SEED [--channel | --hosts] tells all that
+ * happens under one. */
 #include "tests/sim/coroutine.h"
 #include "tests/sim/payload.h"
 #include "tests/sim/sim.h"
@@ -36,6 +37,7 @@ struct totals {
     uint64_t rerouted;
     uint64_t kills;
     uint64_t losses;
+    uint64_t moves;
     uint64_t images;
     uint64_t trims;
     uint64_t restored;
@@ -46,13 +48,13 @@ struct totals {
 
 static volatile uint64_t seed_now;
 static volatile bool tracing_now;
-static bool channel_always; /* --channel */
+static struct sim_always always; /* --channel, --hosts */
 static char own_path[PATH_MAX];
 static uint8_t crash_stack[CRASH_STACK_BYTES];
 
-static const char *channel_option(void)
+static const char *always_option(void)
 {
-    return channel_always ? " --channel" : "";
+    return always.hosts ? " --hosts" : always.channel ? " --channel" : "";
 }
 
 /* The last steps of a seed, by another process: this one may not be able to. */
@@ -63,7 +65,7 @@ static void show_story(uint64_t seed)
 
     fflush(stdout);
     snprintf(command, sizeof(command), "%s --trace %llu%s | tail -n %d", own_path,
-             (unsigned long long)seed, channel_option(), STORY_LINES);
+             (unsigned long long)seed, always_option(), STORY_LINES);
     child = fork();
     if (child == 0) {
         execl("/bin/sh", "sh", "-c", command, NULL);
@@ -77,7 +79,7 @@ static void say_crashed(void)
     char text[128];
     int n =
         snprintf(text, sizeof(text), "not ok - seed %llu: crashed; see build/sim --trace %llu%s\n",
-                 (unsigned long long)seed_now, (unsigned long long)seed_now, channel_option());
+                 (unsigned long long)seed_now, (unsigned long long)seed_now, always_option());
 
     if (tracing_now || write(STDOUT_FILENO, text, (size_t)n) != n)
         return;
@@ -103,7 +105,7 @@ static void compare_with_calm(const struct sim_plan *plan, struct sim_result *re
     struct sim_result calm;
 
     calm_plan.fault_one_in = calm_plan.cut_one_in = calm_plan.kill_one_in = 0;
-    calm_plan.image_one_in = 0;
+    calm_plan.image_one_in = calm_plan.lose_one_in = 0;
     sim_run(&calm_plan, false, &calm);
     if (calm.failed) {
         *result = calm;
@@ -119,13 +121,13 @@ static void compare_with_calm(const struct sim_plan *plan, struct sim_result *re
 
 static void run_seed(uint64_t seed, bool tracing, struct sim_result *result)
 {
-    struct sim_plan plan = sim_plan_of(seed, channel_always);
+    struct sim_plan plan = sim_plan_of(seed, &always);
 
     seed_now = seed;
     tracing_now = tracing;
     sim_run(&plan, tracing, result);
     if (!result->failed && !result->given_up && plan.mode == SIM_ORDERED &&
-        (plan.fault_one_in || plan.cut_one_in || plan.image_one_in))
+        (plan.fault_one_in || plan.cut_one_in || plan.image_one_in || plan.lose_one_in))
         compare_with_calm(&plan, result);
 }
 
@@ -134,7 +136,7 @@ static void say_failed(uint64_t seed, const char *why, uint64_t before)
     if (before >= FAILURES_SHOWN)
         return;
     printf("not ok - seed %llu: %s; see build/sim --trace %llu%s\n", (unsigned long long)seed, why,
-           (unsigned long long)seed, channel_option());
+           (unsigned long long)seed, always_option());
     if (before < STORIES_SHOWN)
         show_story(seed);
 }
@@ -152,6 +154,7 @@ static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct tot
         totals->rerouted += result.rerouted;
         totals->kills += result.kills;
         totals->losses += result.losses;
+        totals->moves += result.moves;
         totals->images += result.images;
         totals->trims += result.trims;
         totals->restored += result.restored;
@@ -167,7 +170,7 @@ static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct tot
 static int summary(const struct totals *t, double seconds)
 {
     printf("# %llu seeds, %llu faults, %llu restarts, %llu cuts, %llu routes changed, "
-           "%llu relays killed, %llu hosts lost, %llu images, "
+           "%llu relays killed, %llu hosts lost, %llu relays moved, %llu images, "
            "%llu logs trimmed to one, %llu processes from one, %llu jobs "
            "given up, %llu "
            "divergences found, %llu steps, "
@@ -175,10 +178,11 @@ static int summary(const struct totals *t, double seconds)
            (unsigned long long)t->seeds, (unsigned long long)t->faults,
            (unsigned long long)t->restarts, (unsigned long long)t->cuts,
            (unsigned long long)t->rerouted, (unsigned long long)t->kills,
-           (unsigned long long)t->losses, (unsigned long long)t->images,
-           (unsigned long long)t->trims, (unsigned long long)t->restored,
-           (unsigned long long)t->given_up, (unsigned long long)t->detected,
-           (unsigned long long)t->steps, seconds, (double)t->seeds / seconds);
+           (unsigned long long)t->losses, (unsigned long long)t->moves,
+           (unsigned long long)t->images, (unsigned long long)t->trims,
+           (unsigned long long)t->restored, (unsigned long long)t->given_up,
+           (unsigned long long)t->detected, (unsigned long long)t->steps, seconds,
+           (double)t->seeds / seconds);
     if (t->failed)
         printf("# %llu seeds failed\n", (unsigned long long)t->failed);
     else
@@ -196,6 +200,7 @@ static void add(struct totals *to, const struct totals *t)
     to->rerouted += t->rerouted;
     to->kills += t->kills;
     to->losses += t->losses;
+    to->moves += t->moves;
     to->images += t->images;
     to->trims += t->trims;
     to->restored += t->restored;
@@ -258,8 +263,10 @@ static int trace(uint64_t seed)
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: sim --seeds FROM:COUNT [--jobs N] [--channel] | --trace SEED [--channel]\n"
-            "  --channel  ranks have channel memory under each seed, not under a third alone\n");
+            "usage: sim --seeds FROM:COUNT [--jobs N] [--channel | --hosts]\n"
+            "       sim --trace SEED [--channel | --hosts]\n"
+            "  --channel  ranks have channel memory under each seed, not under a third alone\n"
+            "  --hosts    hosts may be lost under each seed, not under a fourth alone\n");
     return 2;
 }
 
@@ -283,11 +290,10 @@ struct request {
 /* False: it asks for nothing that there is. */
 static bool parse(int argc, char **argv, struct request *request)
 {
-    static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
-                                            {"jobs", required_argument, NULL, 'j'},
-                                            {"trace", required_argument, NULL, 't'},
-                                            {"channel", no_argument, NULL, 'c'},
-                                            {0}};
+    static const struct option options[] = {
+        {"seeds", required_argument, NULL, 's'}, {"jobs", required_argument, NULL, 'j'},
+        {"trace", required_argument, NULL, 't'}, {"channel", no_argument, NULL, 'c'},
+        {"hosts", no_argument, NULL, 'h'},       {0}};
     bool ok = true;
     int c;
 
@@ -299,10 +305,12 @@ static bool parse(int argc, char **argv, struct request *request)
             ok = sscanf(optarg, "%llu", &request->jobs) == 1;
         else if (c == 't')
             ok = request->traces = sscanf(optarg, "%llu", &request->traced) == 1;
+        else if (c == 'h')
+            always.hosts = true;
         else
-            ok = channel_always = c == 'c';
+            ok = always.channel = c == 'c';
     }
-    return ok && optind == argc &&
+    return ok && optind == argc && !(always.hosts && always.channel) &&
            (request->traces ||
             (request->count > 0 && request->jobs > 0 && request->jobs <= JOBS_MAX));
 }

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LINES_MAX (PROCESS_NEWS_MAX / 2) /* on their way: the rest is for what must be told */
+#define LINES_MAX 8 /* on their way */
 
 /* An allocation of a process: all go when it ends. */
 struct chunk {
@@ -90,7 +90,7 @@ static void fill_setup(struct sim_process *p, uint64_t fault_event)
                              .early_size = r->early_size};
     uint8_t job_key[CW_KEY_SIZE];
 
-    relay_address(setup.address, sizeof(setup.address), sim.plan.homes[p->rank], WAYS_DISPATCHER);
+    relay_address(setup.address, sizeof(setup.address), sim.plan.homes[p->rank]);
     if (sim.plan.channel) {
         setup.flags |= CW_SETUP_CHANNEL;
         setup.channel_ranks = sim_ranks_beside(p->rank, setup.channel_rank);
@@ -118,6 +118,7 @@ static struct sim_process *process_new(uint32_t rank, uint32_t incarnation, uint
         abort();
     p->rank = rank;
     p->incarnation = incarnation;
+    p->host = sim.relay[sim.plan.homes[rank]]->host;
     fill_setup(p, fault_event);
     p->next = sim.processes;
     sim.processes = p;
@@ -225,10 +226,17 @@ bool process_can_run(const struct sim_process *p)
     return !p->ended && sim.now_ns >= p->stopped_ns && task_is_awake(&p->task);
 }
 
+/* The dispatcher will hear of it. */
+static bool end_is_to_come(const struct sim_process *p)
+{
+    return !p->reaped && !p->left && !p->end_wait.waits &&
+           hosts_reach(p->host, SIM_HOST_DISPATCHER);
+}
+
 uint64_t process_deadline_ns(const struct sim_process *p)
 {
     if (p->ended)
-        return p->reaped || p->left ? UINT64_MAX : p->news_ns;
+        return end_is_to_come(p) ? p->news_ns : UINT64_MAX;
     if (sim.now_ns < p->stopped_ns)
         return p->stopped_ns;
     return task_deadline_ns(&p->task);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PROCESS_NEWS_MAX 16
+#define PROCESS_NEWS_MAX 256
 
 struct socket;
 struct program;
@@ -25,11 +25,18 @@ struct process_line {
     uint64_t line;
 };
 
+/* What the dispatcher has heard may wait at a gate: dispatcher/wire/gate.h. */
+struct process_wait {
+    bool waits;
+    uint64_t token; /* for this one */
+};
+
 /* Something that the process told the dispatcher, which has not looked yet. */
 struct process_news {
     enum process_news_kind kind;
     uint8_t *bytes;
     size_t size;
+    struct process_wait wait;
 };
 
 struct sim_process {
@@ -37,6 +44,7 @@ struct sim_process {
     struct sim_process *next;
     uint32_t rank;
     uint32_t incarnation;
+    uint32_t host;
     struct library *library;     /* NULL: ended */
     struct socket *relay_socket; /* NULL: it has none */
     int control_fd;
@@ -52,13 +60,15 @@ struct sim_process {
     uint64_t stopped_ns; /* SIGSTOP: until then */
 
     /* the dispatcher's */
-    bool left; /* nobody listens to it any more */
+    bool left; /* nobody listens to it any more ... */
+    bool lost; /* ... for its host is lost; it may run on there */
     bool ended;
     bool reaped;
     int status;
     uint64_t news_ns; /* when its end is known */
     struct process_news news[PROCESS_NEWS_MAX];
     size_t news_count;
+    struct process_wait end_wait;
 };
 
 /* Which of them runs; NULL while none does. */

@@ -12,6 +12,7 @@
 #define READINGS_ONE_IN 30
 #define WAITS_ONE_IN 20
 #define WAIT_NS_MAX 400000
+#define INIT_PAUSE_NS 500000
 #define RANDOM_MAX 100 /* bytes asked for at once */
 
 /* --- the state -----------------------------------------------------------------------------------
@@ -264,6 +265,16 @@ static void open_device(struct program *g)
     make_endpoints(g);
 }
 
+/* As MPI_Init, which asks the dispatcher, and so ends after that has heard of what went before. */
+static void wait_for_dispatcher(void)
+{
+    const struct sim_process *p = process_now();
+
+    while (sim.plan.copies &&
+           (!sim.rank[p->rank].initialized || !hosts_reach(p->host, SIM_HOST_DISPATCHER)))
+        task_wait(NULL, 0, sim.now_ns + INIT_PAUSE_NS);
+}
+
 void program_main(void *process)
 {
     struct program *g = process_alloc(sizeof(*g));
@@ -277,6 +288,7 @@ void program_main(void *process)
         program_see(g, ask_libc(g));
     open_device(g);
     process_tell(NEWS_INITIALIZED, NULL, 0);
+    wait_for_dispatcher();
     if (sim.plan.mode == SIM_ORDERED)
         program_run_ordered(g);
     else

@@ -68,7 +68,7 @@ static void compare_act(const struct sim_process *p, size_t i)
     char a[200];
     char b[200];
 
-    if (p->record.altered || !p->record.up || i >= p->record.acts_known)
+    if (p->record.altered || p->lost || !p->record.up || i >= p->record.acts_known)
         return;
     /* a probe whose asker died before it was told */
     if (known->acts[i].type == 0 && p->record.acts[i].type == RECORD_PROBE)
@@ -85,7 +85,7 @@ static void compare_event(const struct sim_process *p, size_t i)
     char a[200];
     char b[200];
 
-    if (p->record.altered || !p->record.up || i >= known->event_count)
+    if (p->record.altered || p->lost || !p->record.up || i >= known->event_count)
         return;
     /* an event whose taker died before it was told */
     if (known->events[i].type == 0)
@@ -216,9 +216,13 @@ void record_event(struct sim_process *p, const struct record_event *event)
         compare_event(p, p->record.event_count - 1);
 }
 
-static void learn_events(struct record *known, const struct record *last, uint64_t events)
+static void learn_events(struct record *known, const struct record *last, bool lost,
+                         uint64_t events)
 {
-    while (last && !last->altered && known->event_count < last->event_count)
+    if (lost && known->event_count > events)
+        known->event_count = events;
+    while (last && (!lost || known->event_count < events) && !last->altered &&
+           known->event_count < last->event_count)
         append_event(known, &last->events[known->event_count]);
     while (known->event_count < events)
         append_event(known, &(struct record_event){0});
@@ -250,7 +254,8 @@ static void learn(struct sim_rank *r, uint32_t rank, uint64_t acts, uint64_t eve
     while (known->act_count < acts)
         append_act(known, known->act_count < last->act_count ? &last->acts[known->act_count]
                                                              : &(struct record_act){0});
-    learn_events(known, last, events);
+    learn_events(known, last, r->lost, events);
+    r->lost = false;
     known->acts_known = acts;
     known->events_known = events;
 }

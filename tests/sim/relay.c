@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define ADDRESS "unix:/simulated/relay%u.%u" /* to, from */
+#define ADDRESS "unix:/simulated/relay%u.%u" /* its incarnation */
 #define RELAY_IOV 8
 #define HELD_NS 5000000ull /* a sender that is held back is looked at again after this */
 #define PATIENCE_MAX 30
@@ -25,8 +25,14 @@
 
 static void on_dialled(void *ctx, const struct cw_dial_result *result);
 
-/* Memory that outlives a relay, with a region behind it. */
+/* Memory that outlives a relay, with a region behind it; until the end of the run, and a shorter
+ * time. */
 static struct ledger_memory *left_new(void)
+{
+    return (void *)memory_new_zero(sizeof(struct ledger_memory) + SIM_REGION)->at;
+}
+
+static struct ledger_memory *map_left(void)
 {
     void *at = mmap(NULL, sizeof(struct ledger_memory) + SIM_REGION, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -36,10 +42,14 @@ static struct ledger_memory *left_new(void)
     return at;
 }
 
-static void left_free(struct ledger_memory *left)
+static void unmap_left(struct ledger_memory *left)
 {
-    if (left)
-        munmap(left, sizeof(*left) + SIM_REGION);
+    munmap(left, sizeof(*left) + SIM_REGION);
+}
+
+static struct relay_region region_of(struct ledger_memory *left)
+{
+    return (struct relay_region){.start = (uint8_t *)(left + 1), .size = SIM_REGION};
 }
 
 /* The channel memory of its host, and the file behind it. */
@@ -66,58 +76,87 @@ static bool channel_read(void *ctx, uint64_t at, void *to, size_t size)
     return true;
 }
 
-static struct relay_core *core_new(struct sim_relay *relay)
+/* Its process begins, or the next one with the same memory. */
+static void begin_core(struct sim_relay *relay)
 {
-    struct ledger_memory *left = relay->left;
     struct relay_core_config config = {.key = sim.relay_key,
                                        .memory_max = SIM_MEMORY,
                                        .log_memory = sim.plan.log_memory,
                                        .log_disk = sim.plan.disk ? SIM_MEMORY : 0,
-                                       .ledger = left,
-                                       .journal = relay->journal};
-    struct relay_core *core;
+                                       .ledger = relay->left,
+                                       .journal = relay->journal,
+                                       .incarnation = relay->incarnation};
 
-    if (left)
-        config.region = (struct relay_region){.start = (uint8_t *)(left + 1), .size = SIM_REGION};
+    if (relay->left)
+        config.region = region_of(relay->left);
     if (sim.plan.loses_hosts)
         config.channel =
             (struct relay_channel){.size = channel_size, .read = channel_read, .ctx = relay};
-    core = relay_core_new(&config);
-    if (!core)
+    for (uint32_t i = 0; i < CW_RELAYS_MAX; i++)
+        if (relay->copies[i])
+            config.copies[i] = (struct relay_copy_memory){.memory = relay->copies[i],
+                                                          .region = region_of(relay->copies[i])};
+    relay->core = relay_core_new(&config);
+    relay->dial = cw_dial_open(on_dialled, relay);
+    if (!relay->core || !relay->dial)
         abort();
-    return core;
+}
+
+static struct sim_relay *relay_new(uint32_t number, uint32_t incarnation, uint32_t host,
+                                   struct ledger_memory *left)
+{
+    struct sim_relay *relay = calloc(1, sizeof(*relay));
+
+    if (!relay)
+        abort();
+    *relay = (struct sim_relay){
+        .next = sim.relays,
+        .number = number,
+        .incarnation = incarnation,
+        .host = host,
+        .left = left,
+        .tick_ns = sim.now_ns,
+        .disk = {.seed = sim_below(UINT64_MAX)},
+        .journal = {.copies = sim.plan.copies > 0, .number = sim.plan.sync ? 1 : 0}};
+    for (uint32_t i = 0; sim.plan.copies && i < sim.plan.relays; i++)
+        relay->copies[i] = left_new();
+    sim.relays = relay;
+    sim.relay[number] = relay;
+    begin_core(relay);
+    return relay;
 }
 
 void cores_open(void)
 {
-    for (uint32_t i = 0; i < sim.plan.relays; i++) {
-        struct sim_relay *relay = &sim.relay[i];
+    for (uint32_t i = 0; i < sim.plan.relays; i++)
+        relay_new(i, 1, i, sim.plan.kill_one_in || sim.plan.copies ? left_new() : NULL);
+}
 
-        *relay = (struct sim_relay){
-            .number = i, .tick_ns = sim.now_ns, .disk = {.seed = sim_below(UINT64_MAX)}};
-        relay->left = sim.plan.kill_one_in ? left_new() : NULL;
-        relay->journal.number = sim.plan.sync ? 1 : 0;
-        relay->core = core_new(relay);
-        relay->dial = cw_dial_open(on_dialled, relay);
-        if (!relay->dial)
-            abort();
-    }
+static void end_core(struct sim_relay *relay)
+{
+    cw_dial_close(relay->dial);
+    relay_core_free(relay->core);
+    relay->core = NULL;
 }
 
 /* The core asserts that nothing of it is left. */
+static void close_core(struct sim_relay *relay)
+{
+    for (struct sim_conn *c = relay->conns; c; c = c->next)
+        if (c->conn && sim_one_in(2)) {
+            relay_conn_close(c->conn, "the job has ended");
+            c->conn = NULL;
+        }
+    end_core(relay);
+}
+
 void cores_close(void)
 {
-    for (uint32_t i = 0; i < sim.plan.relays; i++) {
-        struct sim_relay *relay = &sim.relay[i];
+    for (each_core(relay))
+        close_core(relay);
+    while (sim.relays) {
+        struct sim_relay *relay = sim.relays;
 
-        for (struct sim_conn *c = relay->conns; c; c = c->next)
-            if (c->conn && sim_one_in(2)) {
-                relay_conn_close(c->conn, "the job has ended");
-                c->conn = NULL;
-            }
-        cw_dial_close(relay->dial);
-        relay_core_free(relay->core);
-        left_free(relay->left);
         fake_disk_fini(&relay->disk);
         while (relay->conns) {
             struct sim_conn *c = relay->conns;
@@ -125,26 +164,39 @@ void cores_close(void)
             relay->conns = c->next;
             free(c);
         }
+        sim.relays = relay->next;
+        free(relay);
     }
 }
 
-struct sim_relay *relay_at(const char *address, uint32_t *from)
+struct sim_relay *relays_next(struct sim_relay *relay)
 {
-    uint32_t number;
-
-    if (sscanf(address, ADDRESS, &number, from) != 2)
-        abort();
-    return &sim.relay[number];
+    while (relay && !relay->core)
+        relay = relay->next;
+    return relay;
 }
 
-void relay_address(char *to, size_t size, uint32_t number, uint32_t from)
+struct sim_relay *relay_at(const char *address)
 {
-    snprintf(to, size, ADDRESS, number, from);
+    struct sim_relay *relay = sim.relays;
+    uint32_t number;
+    uint32_t incarnation;
+
+    if (sscanf(address, ADDRESS, &number, &incarnation) != 2)
+        abort();
+    while (relay && (relay->number != number || relay->incarnation != incarnation))
+        relay = relay->next;
+    return relay;
+}
+
+void relay_address(char *to, size_t size, uint32_t number)
+{
+    snprintf(to, size, ADDRESS, number, sim.relay[number]->incarnation);
 }
 
 bool core_knows_point(uint32_t rank, const struct cw_point *point)
 {
-    const struct sim_conn *c = sim.relay[sim.plan.homes[rank]].conns;
+    const struct sim_conn *c = sim.relay[sim.plan.homes[rank]]->conns;
     const struct relay_rank *ranked;
 
     while (c && !(c->conn && c->conn->job))
@@ -182,17 +234,28 @@ int relay_connect(struct sim_relay *relay, const char *name, const struct connec
     return descriptor_new((struct descriptor){.socket = &connection->end[0]});
 }
 
-static struct socket *socket_of(const struct sim_conn *c)
-{
-    return descriptor_of(c->wire.fd)->socket;
-}
-
-static bool has_rings(const struct sim_conn *c)
-{
-    return c->wire.mode == CW_WIRE_RINGS;
-}
-
 static void dial_add(struct sim_relay *relay, const struct relay_dial *what);
+static bool can_read(struct sim_conn *c);
+
+/* What ranks had said when COVER came is read, each connection once until nothing is there. */
+static void look_for_cover(struct sim_relay *relay)
+{
+    bool all = true;
+
+    if (!relay_core_covers(relay->core)) {
+        for (struct sim_conn *c = relay->conns; c; c = c->next)
+            c->looked = false;
+        return;
+    }
+    for (struct sim_conn *c = relay->conns; c; c = c->next) {
+        if (!c->conn || !relay_conn_is_rank(c->conn))
+            continue;
+        c->looked |= relay_conn_wants_input(c->conn, sim.now_ns) && !can_read(c);
+        all &= c->looked;
+    }
+    if (all)
+        relay_core_looked(relay->core);
+}
 
 /* What the core wants after each call of it. */
 static void collect(struct sim_relay *relay)
@@ -201,6 +264,7 @@ static void collect(struct sim_relay *relay)
     struct relay_log_io io;
     struct relay_dial dial;
 
+    look_for_cover(relay);
     while ((conn = relay_core_next_ready(relay->core))) {
         struct sim_conn *c = relay_conn_owner(conn);
 
@@ -234,7 +298,7 @@ static void accept_it(struct sim_conn *c)
 
 static void close_it(struct sim_conn *c, const char *why)
 {
-    struct socket *s = socket_of(c);
+    struct socket *s = conn_socket(c);
     struct iovec unread[2];
 
     sim_trace("%s: relay %u closes it: %s", s->of->name, c->relay->number, why);
@@ -250,15 +314,16 @@ static void close_it(struct sim_conn *c, const char *why)
 
 static bool is_due(const struct sim_conn *c, short events)
 {
-    return socket_events(socket_of(c), events) != 0;
+    return socket_events(conn_socket(c), events) != 0;
 }
 
 static bool can_read(struct sim_conn *c)
 {
-    bool there = has_rings(c) ? cw_ring_readable(&c->wire.in) || c->wire.ended : is_due(c, POLLIN);
+    bool there =
+        conn_has_rings(c) ? cw_ring_readable(&c->wire.in) || c->wire.ended : is_due(c, POLLIN);
 
     return there &&
-           ((has_rings(c) && c->wire.ended) || relay_conn_wants_input(c->conn, sim.now_ns));
+           ((conn_has_rings(c) && c->wire.ended) || relay_conn_wants_input(c->conn, sim.now_ns));
 }
 
 static bool can_write(struct sim_conn *c)
@@ -267,7 +332,7 @@ static bool can_write(struct sim_conn *c)
         return false;
     if (!c->full || !relay_conn_has_output(c->conn))
         return true;
-    return has_rings(c) ? cw_ring_writable(&c->wire.out) : is_due(c, POLLOUT);
+    return conn_has_rings(c) ? cw_ring_writable(&c->wire.out) : is_due(c, POLLOUT);
 }
 
 bool conn_can(struct sim_conn *c)
@@ -276,7 +341,7 @@ bool conn_can(struct sim_conn *c)
         return true;
     if (!c->conn)
         return false;
-    if (has_rings(c) && is_due(c, POLLIN) && !c->wire.ended)
+    if (conn_has_rings(c) && is_due(c, POLLIN) && !c->wire.ended)
         return true;
     return (!c->asleep || c->ready) && (can_read(c) || can_write(c));
 }
@@ -287,13 +352,13 @@ static uint64_t conn_deadline_ns(struct sim_conn *c)
 
     if (!c->conn || c->asleep)
         return UINT64_MAX;
-    waits = has_rings(c) ? cw_ring_readable(&c->wire.in) : is_due(c, POLLIN);
+    waits = conn_has_rings(c) ? cw_ring_readable(&c->wire.in) : is_due(c, POLLIN);
     return waits ? sim.now_ns + HELD_NS : UINT64_MAX;
 }
 
 static void release_acted(struct sim_conn *c)
 {
-    if (c->conn && has_rings(c) && c->wire.holds)
+    if (c->conn && conn_has_rings(c) && c->wire.holds)
         cw_wire_release(&c->wire, relay_conn_held(c->conn));
 }
 
@@ -349,7 +414,7 @@ static bool cut_through(struct sim_conn *c)
     size_t there;
     size_t room;
 
-    if (!receiver || !has_rings(receiver) || receiver->wire.ended)
+    if (!receiver || !conn_has_rings(receiver) || receiver->wire.ended)
         return false;
     there = cw_ring_there(&c->wire.in);
     room = cw_ring_room(&receiver->wire.out);
@@ -371,7 +436,7 @@ static bool cut_through(struct sim_conn *c)
 
 static void read_it(struct sim_conn *c)
 {
-    bool cuts = sim.plan.cuts && has_rings(c) && cw_ring_there(&c->wire.in) > 0;
+    bool cuts = sim.plan.cuts && conn_has_rings(c) && cw_ring_there(&c->wire.in) > 0;
     size_t before = 0;
     size_t size;
     ssize_t n;
@@ -389,7 +454,7 @@ static void read_it(struct sim_conn *c)
     if (before > 0 && before < size)
         size = before;
     n = cw_wire_recv(&c->wire, &(struct iovec){at, size}, 1);
-    if (n > 0 && has_rings(c) && !c->told_rings) {
+    if (n > 0 && conn_has_rings(c) && !c->told_rings) {
         c->told_rings = true;
         relay_conn_set_rings(c->conn);
     }
@@ -409,7 +474,7 @@ static void write_it(struct sim_conn *c)
     if (relay_conn_has_output(c->conn) && !write_once(c)) {
         c->full = true;
         /* what the client wrote into its ring before it ended is read first */
-        if (errno != EAGAIN && !(errno == EPIPE && has_rings(c)))
+        if (errno != EAGAIN && !(errno == EPIPE && conn_has_rings(c)))
             close_it(c, cw_wire_error(errno));
         return;
     }
@@ -433,87 +498,12 @@ static void sleep_perhaps(struct sim_conn *c)
 {
     bool out = c->ready && c->full;
 
-    if (!c->conn || !has_rings(c) || can_read(c) || can_write(c) || !sim_one_in(SLEEPS_ONE_IN) ||
-        !relay_conn_wants_input(c->conn, sim.now_ns))
+    if (!c->conn || !conn_has_rings(c) || can_read(c) || can_write(c) ||
+        !sim_one_in(SLEEPS_ONE_IN) || !relay_conn_wants_input(c->conn, sim.now_ns))
         return;
     c->asleep = cw_wire_sleep(&c->wire, true, out) != 0;
     if (!c->asleep)
         cw_wire_woke(&c->wire, false);
-}
-
-static bool is_flagged(const _Atomic uint32_t *sleeps)
-{
-    return atomic_load_explicit(sleeps, memory_order_relaxed) != 0;
-}
-
-/* Whoever sleeps has set a flag, or was woken: the flag was cleared, and then there is a bell. */
-static bool sleeps_unseen(const struct sim_conn *c, const struct socket *sleeper)
-{
-    bool of_relay = sleeper == socket_of(c);
-    const struct cw_ring *in = of_relay ? &c->wire.in : &c->wire.out;
-    const struct cw_ring *out = of_relay ? &c->wire.out : &c->wire.in;
-
-    return sleeper->in.used == 0 && !sleeper->ended && !is_flagged(&in->shared->reader_sleeps) &&
-           !is_flagged(&out->shared->writer_sleeps);
-}
-
-/* What is awaited is there, and its flag still stands. */
-static bool sleeps_on(const struct cw_ring *ring, const struct socket *reader)
-{
-    const struct socket *writer = socket_other(reader);
-    uint64_t written = atomic_load(&ring->shared->written);
-    uint64_t there = written - atomic_load(&ring->shared->taken);
-    uint64_t unread = ring->holds ? written - ring->at : there;
-    bool for_bytes = unread > 0 && reader->in.used == 0 && !reader->ended;
-    bool for_room = there < sim_ring_bytes && writer->in.used == 0 && !writer->ended;
-
-    return (for_bytes && is_flagged(&ring->shared->reader_sleeps)) ||
-           (for_room && is_flagged(&ring->shared->writer_sleeps));
-}
-
-static bool waits_for(const struct task *task, const struct socket *client)
-{
-    for (uint32_t i = 0; task->waiting && i < task->fds_count; i++) {
-        const struct descriptor *d = descriptor_of(task->fds[i].fd);
-
-        if (d && d->socket == client)
-            return true;
-    }
-    return false;
-}
-
-/* Nobody who could ring a bell is held in the middle of it. */
-static bool client_sleeps(const struct socket *client, bool *stopped)
-{
-    for (const struct sim_process *p = sim.processes; p; p = p->next) {
-        if (p->ended || p->relay_socket != client)
-            continue;
-        *stopped = sim.now_ns < p->stopped_ns;
-        return waits_for(&p->task, client);
-    }
-    *stopped = true;
-    return false;
-}
-
-static void check_conn(const struct sim_conn *c)
-{
-    const struct socket *relay = socket_of(c);
-    const struct socket *client = socket_other(relay);
-    bool stopped;
-    bool sleeps = client_sleeps(client, &stopped);
-
-    if (!stopped &&
-        (sleeps_on(&c->wire.in, relay) || sleeps_on(&c->wire.out, client) ||
-         (sleeps && sleeps_unseen(c, client)) || (c->asleep && sleeps_unseen(c, relay))))
-        sim_fail("%s: one side of its rings sleeps, and was not woken", relay->of->name);
-}
-
-void cores_check_sleep(void)
-{
-    for (uint32_t i = 0; i < sim.plan.relays; i++)
-        for (const struct sim_conn *c = sim.relay[i].conns; c; c = c->next)
-            if (c->conn && has_rings(c))
-                check_conn(c);
 }
 
 void conn_step(struct sim_conn *c)
@@ -527,7 +517,7 @@ void conn_step(struct sim_conn *c)
         collect(relay);
         return;
     }
-    if (has_rings(c) && (c->asleep || is_due(c, POLLIN)))
+    if (conn_has_rings(c) && (c->asleep || is_due(c, POLLIN)))
         wake(c);
     read = can_read(c);
     write = can_write(c);
@@ -544,12 +534,21 @@ void conn_step(struct sim_conn *c)
 /* --- links ---------------------------------------------------------------------------------------
  */
 
+static const struct sim_relay *dialler; /* whose thread is being started */
+
 static void dial_add(struct sim_relay *relay, const struct relay_dial *what)
 {
     struct cw_dial_request request;
 
     dial_request_of(&request, what);
+    dialler = relay;
     cw_dial_add(relay->dial, &request);
+    dialler = NULL;
+}
+
+const struct sim_relay *relay_dialler(void)
+{
+    return dialler;
 }
 
 static void on_dialled(void *ctx, const struct cw_dial_result *result)
@@ -574,15 +573,20 @@ static void on_dialled(void *ctx, const struct cw_dial_result *result)
 /* --- kills ---------------------------------------------------------------------------------------
  */
 
-/* What outlives the relay, as it is now. */
+static void left_put(struct ledger_memory *to, const struct ledger_memory *left)
+{
+    to->header = left->header;
+    memcpy(to->cells, left->cells, left->header.cells_used * sizeof(*left->cells));
+    memcpy(to->extents, left->extents, left->header.extents_used * sizeof(*left->extents));
+    memcpy(to + 1, left + 1, left->header.carved);
+}
+
+/* What outlives the relay, as it is now: its core changes it as it ends. */
 static struct ledger_memory *left_copy(const struct ledger_memory *left)
 {
-    struct ledger_memory *copy = left_new();
+    struct ledger_memory *copy = map_left();
 
-    copy->header = left->header;
-    memcpy(copy->cells, left->cells, left->header.cells_used * sizeof(*left->cells));
-    memcpy(copy->extents, left->extents, left->header.extents_used * sizeof(*left->extents));
-    memcpy(copy + 1, left + 1, left->header.carved);
+    left_put(copy, left);
     return copy;
 }
 
@@ -595,7 +599,7 @@ static void conn_die(struct sim_conn *c)
     c->conn = NULL;
     c->accepted = true;
     cw_wire_close(&c->wire);
-    socket_die(socket_of(c), sim_below(sim.plan.news_delay_ns));
+    socket_die(conn_socket(c), sim_below(sim.plan.news_delay_ns));
     descriptor_free(c->wire.fd);
 }
 
@@ -635,8 +639,8 @@ static void take_up(struct sim_relay *relay)
 /* What its disk makes of its memory, which is gone. */
 static struct ledger_memory *left_on_disk(struct sim_relay *relay)
 {
-    struct ledger_memory *left = left_new();
-    const struct relay_region region = {.start = (uint8_t *)(left + 1), .size = SIM_REGION};
+    struct ledger_memory *left = map_left();
+    const struct relay_region region = region_of(left);
     struct journal_summary summary;
     const struct fake_file *file;
     struct cw_err err = {0};
@@ -666,14 +670,28 @@ static void replace(struct sim_relay *relay, struct ledger_memory *left)
 {
     for (struct sim_conn *c = relay->conns; c; c = c->next)
         conn_die(c);
-    cw_dial_close(relay->dial);
-    relay_core_free(relay->core);
-    left_free(relay->left);
-    relay->left = left;
-    relay->core = core_new(relay);
-    relay->dial = cw_dial_open(on_dialled, relay);
-    if (!relay->dial)
-        abort();
+    end_core(relay);
+    left_put(relay->left, left);
+    unmap_left(left);
+    begin_core(relay);
+    take_up(relay);
+}
+
+void core_lose(struct sim_relay *relay)
+{
+    for (struct sim_conn *c = relay->conns; c; c = c->next)
+        conn_die(c);
+    end_core(relay);
+}
+
+void core_succeed(uint32_t number, uint32_t at)
+{
+    struct sim_relay *relay = relay_new(number, sim.relay[number]->incarnation + 1,
+                                        sim.relay[at]->host, sim.relay[at]->copies[number]);
+
+    sim_trace("relay %u.%u begins on host %u, on the copy of its log at relay %u", number,
+              relay->incarnation, relay->host, at);
+    sim.moved++;
     take_up(relay);
 }
 
@@ -682,7 +700,7 @@ void core_kill(struct sim_relay *relay)
     replace(relay, sim.plan.power && sim_one_in(2) ? left_on_disk(relay) : left_in_memory(relay));
 }
 
-void core_lose(struct sim_relay *relay)
+void core_move(struct sim_relay *relay)
 {
     const struct sim_channel *channel = &sim.channel[relay->number];
     const struct sim_memory *memory = channel->fd ? descriptor_of(channel->fd)->memory : NULL;
@@ -703,9 +721,7 @@ static uint64_t tick_ns(const struct sim_relay *relay)
 
 void cores_tick(void)
 {
-    for (uint32_t i = 0; i < sim.plan.relays; i++) {
-        struct sim_relay *relay = &sim.relay[i];
-
+    for (each_core(relay)) {
         if (sim.now_ns < tick_ns(relay))
             continue;
         relay->tick_ns = sim.now_ns;
@@ -718,10 +734,10 @@ uint64_t cores_deadline_ns(void)
 {
     uint64_t first = UINT64_MAX;
 
-    for (uint32_t i = 0; i < sim.plan.relays; i++) {
-        if (tick_ns(&sim.relay[i]) < first)
-            first = tick_ns(&sim.relay[i]);
-        for (struct sim_conn *c = sim.relay[i].conns; c; c = c->next)
+    for (each_core(relay)) {
+        if (tick_ns(relay) < first)
+            first = tick_ns(relay);
+        for (struct sim_conn *c = relay->conns; c; c = c->next)
             if (conn_deadline_ns(c) < first)
                 first = conn_deadline_ns(c);
     }
@@ -732,9 +748,9 @@ bool cores_drain(void)
 {
     bool any = false;
 
-    for (uint32_t i = 0; i < sim.plan.relays; i++)
-        for (struct sim_conn *c = sim.relay[i].conns; c; c = c->next)
-            while (c->conn && !has_rings(c) && can_write(c)) {
+    for (each_core(relay))
+        for (struct sim_conn *c = relay->conns; c; c = c->next)
+            while (c->conn && !conn_has_rings(c) && can_write(c)) {
                 write_it(c);
                 any = true;
             }

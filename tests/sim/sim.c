@@ -18,6 +18,9 @@
 #define LONG_ONE_IN 50 /* seeds whose programs are long */
 #define LONG_STEPS 900
 #define NO_LOG_ONE_IN 10 /* seeds with channel memory */
+#define COPIES_PIPE_MIN 1000
+#define RINGS_HOLD_BYTES 65536
+#define HOSTS_ONE_IN 4 /* seeds */
 #define LONG_MESSAGE_MAX 3000
 #define LARGE_MAX 600000
 #define CHANNEL_LOG_BLOCKS 16384ull /* address space, not memory */
@@ -174,7 +177,40 @@ static void choose_losses(struct sim_plan *plan, uint64_t *random)
     }
 }
 
-struct sim_plan sim_plan_of(uint64_t seed, bool channel)
+/* What is not acted on stays there, up to a whole READINGS. */
+static void make_rings_hold(struct sim_plan *plan)
+{
+    if (plan->ring_bytes < RINGS_HOLD_BYTES)
+        plan->ring_bytes = RINGS_HOLD_BYTES;
+    if (plan->kept_max < 2 * plan->ring_bytes)
+        plan->kept_max = 2 * plan->ring_bytes;
+}
+
+/* Whether the relays are on hosts that may be lost: with the ranks of each, and where its log is
+ * copied to another. */
+static void choose_hosts(struct sim_plan *plan, uint64_t *random)
+{
+    if (plan->relays == 1) {
+        plan->relays = 2 + PICK(random, 0, 1, 2);
+        for (uint32_t i = 0; i < plan->ranks; i++)
+            plan->homes[i] = (uint8_t)codec_random_below(random, plan->relays);
+    }
+    if (plan->resume_ms == 0)
+        plan->resume_ms = 3000;
+    plan->copies = PICK(random, 1, 1, 2);
+    plan->lose_one_in = PICK(random, 300, 1000, 3000);
+    plan->losses_max = PICK(random, 1, 1, 2, 3);
+    if (plan->tight)
+        plan->log_memory = SIM_MEMORY;
+    plan->sync = plan->power = plan->tight = false;
+    if (plan->pipe_size < COPIES_PIPE_MIN) /* all that is logged goes through it, too */
+        plan->pipe_size = COPIES_PIPE_MIN;
+    if (plan->chunk_max < COPIES_PIPE_MIN)
+        plan->chunk_max = COPIES_PIPE_MIN;
+    make_rings_hold(plan);
+}
+
+struct sim_plan sim_plan_of(uint64_t seed, const struct sim_always *always)
 {
     uint64_t r = sim_mix(seed, 0);
     struct sim_plan plan = {.seed = seed,
@@ -201,9 +237,9 @@ struct sim_plan sim_plan_of(uint64_t seed, bool channel)
     }
     choose_kills(&plan, &r);
     plan.ring_bytes = PICK(&r, 256, 4096, 16384, 65536, 65536);
-    if (plan.kill_one_in && plan.ring_bytes < 65536)
-        plan.ring_bytes = 65536; /* what is not acted on stays there, up to a whole READINGS */
     plan.kept_max = PICK(&r, 4096, 65536, 2097152);
+    if (plan.kill_one_in)
+        make_rings_hold(&plan);
     /* what comes back from a ring has room */
     if (plan.kept_max < 2 * plan.ring_bytes)
         plan.kept_max = 2 * plan.ring_bytes;
@@ -230,7 +266,10 @@ struct sim_plan sim_plan_of(uint64_t seed, bool channel)
     plan.tight = plan.image_one_in > 0 && !plan.disk && plan.kill_one_in == 0 && PICK(&r, 0, 1);
     if (plan.tight)
         plan.log_memory = plan.ranks * PICK(&r, 2, 4, 8) * RELAY_BLOCK_BYTES;
-    choose_channel(&plan, &r, channel);
+    if (always->hosts || (!always->channel && codec_random_below(&r, HOSTS_ONE_IN) == 0))
+        choose_hosts(&plan, &r);
+    else
+        choose_channel(&plan, &r, always->channel);
     plan.offer_min = PICK(&r, 1, 3000, 65536);
     plan.far_max = PICK(&r, 100, 2000, 1000000);
     choose_losses(&plan, &r);
@@ -270,12 +309,12 @@ static size_t list_turns(struct turn *turns)
     for (struct sim_process *p = sim.processes; p; p = p->next)
         if (process_can_run(p) && count < CANDIDATES_MAX)
             turns[count++] = (struct turn){.process = p, .patience = p->task.patience};
-    for (uint32_t i = 0; i < sim.plan.relays; i++) {
-        for (struct sim_conn *c = sim.relay[i].conns; c; c = c->next)
+    for (each_core(relay)) {
+        for (struct sim_conn *c = relay->conns; c; c = c->next)
             if (conn_can(c) && count < CANDIDATES_MAX)
                 turns[count++] = (struct turn){.conn = c, .patience = c->patience};
-        if (sim.relay[i].disk.count > 0 && count < CANDIDATES_MAX)
-            turns[count++] = (struct turn){.disk = &sim.relay[i], .patience = DISK_PATIENCE};
+        if (relay->disk.count > 0 && count < CANDIDATES_MAX)
+            turns[count++] = (struct turn){.disk = relay, .patience = DISK_PATIENCE};
     }
     for (struct sim_thread *t = sim.threads; t; t = t->next)
         if (thread_can(t) && count < CANDIDATES_MAX)
@@ -316,6 +355,8 @@ static void pass_time(void)
         next = at;
     if ((at = images_deadline_ns()) < next)
         next = at;
+    if ((at = hosts_deadline_ns()) < next)
+        next = at;
     cores_check_sleep();
     processes_check_sleep();
     sim.now_ns = next > sim.now_ns ? next : sim.now_ns + STEP_NS;
@@ -330,6 +371,7 @@ void sim_step(void)
     sim.steps++;
     sim.now_ns += STEP_NS;
     faults_step();
+    hosts_step();
     images_step();
     cores_tick();
     count = list_turns(turns);
@@ -386,7 +428,8 @@ static void begin(const struct sim_plan *plan, bool tracing)
     sim_trace(
         "seed %llu: mode %u, %u ranks of %u steps at %u relays, pipes of %zu bytes, rings of "
         "%zu%s, a fault in %u steps, a cut in %u, resumed for %u ms, logs of %zu bytes a segment, "
-        "%llu in memory%s, a relay killed in %u steps%s, an image in %u%s%s%s",
+        "%llu in memory%s, a relay killed in %u steps%s, %u copies, a host lost in %u, an image in "
+        "%u%s%s%s",
         (unsigned long long)plan->seed, plan->mode, plan->ranks, plan->program_steps, plan->relays,
         plan->pipe_size, plan->ring_bytes, plan->cuts ? ", cut-through" : "", plan->fault_one_in,
         plan->cut_one_in, plan->resume_ms, plan->segment_bytes,
@@ -399,7 +442,8 @@ static void begin(const struct sim_plan *plan, bool tracing)
         : plan->power     ? ", or its power lost"
         : plan->sync      ? ", with a journal"
                           : "",
-        plan->image_one_in, plan->channel ? ", channel memory" : "",
+        plan->copies, plan->lose_one_in, plan->image_one_in,
+        plan->channel ? ", channel memory" : "",
         plan->channel && plan->channel_file ? " and a file" : "",
         plan->unlogged ? " without a log" : "");
     if (plan->channel)
@@ -446,6 +490,7 @@ void sim_run(const struct sim_plan *plan, bool tracing, struct sim_result *resul
                                   .rerouted = sim.rerouted,
                                   .kills = sim.killed,
                                   .losses = sim.lost,
+                                  .moves = sim.moved,
                                   .images = sim.taken,
                                   .trims = sim.trimmed,
                                   .restored = sim.restored};

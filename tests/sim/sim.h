@@ -8,6 +8,7 @@
 
 #include "dispatcher/job/job.h"
 #include "tests/lib/codec.h"
+#include "tests/sim/hosts.h"
 #include "tests/sim/process.h"
 #include "tests/sim/relay.h"
 #include "tests/sim/threads.h"
@@ -64,6 +65,9 @@ struct sim_plan {
     size_t segment_bytes;   /* of the logs */
     uint64_t log_memory;    /* of the logs of a relay; what is more goes to disk */
     bool disk;
+    uint32_t copies;      /* of each log; then each relay is on a host of its own, with its ranks */
+    uint32_t lose_one_in; /* steps; 0: no host is lost */
+    uint32_t losses_max;
     bool channel;                 /* ranks have channel memory ... */
     uint8_t hosts[SIM_RANKS_MAX]; /* ... each with the others of its host ... */
     bool unlogged;                /* ... and perhaps no log at all, and no faults of ranks ... */
@@ -86,6 +90,8 @@ struct sim_rank {
     size_t line_size;
     struct sim_image *images;
     uint32_t last_image; /* its number */
+    bool lost;           /* its host was: what is not copied may happen otherwise now */
+    bool initialized;    /* that is known of a process of it */
     bool waits;          /* to be started: it is not known yet from what */
     uint64_t waits_ns;   /* ... since then */
     uint8_t *early;      /* readings before MPI_Init that the dispatcher keeps */
@@ -120,7 +126,8 @@ struct sim {
     uint32_t cut;      /* connections */
     uint32_t rerouted; /* ... that were made over another way than before */
     uint32_t killed;   /* relays */
-    uint32_t lost;     /* ... with their hosts */
+    uint32_t lost;     /* hosts ... */
+    uint32_t moved;    /* ... whose relays went on elsewhere */
     uint32_t asked;    /* for images ... */
     uint32_t taken;    /* that were taken ... */
     uint32_t trimmed;  /* ... to which logs were trimmed ... */
@@ -137,7 +144,9 @@ struct sim {
     char why[640];
     uint8_t relay_key[CW_KEY_SIZE];
     uint8_t job_id[CW_ID_SIZE];
-    struct sim_relay relay[SIM_RELAYS_MAX];
+    struct sim_relay *relays;                /* all processes that there were ... */
+    struct sim_relay *relay[SIM_RELAYS_MAX]; /* ... and those of now */
+    struct sim_host host[SIM_HOSTS];
     struct sim_way way[SIM_RELAYS_MAX + 1][SIM_RELAYS_MAX]; /* the dispatcher is the last one */
     struct connection *connections;
     struct sim_process *processes;
@@ -157,6 +166,7 @@ struct sim_result {
     uint32_t rerouted;
     uint32_t kills;
     uint32_t losses;
+    uint32_t moves;
     uint32_t images;
     uint32_t trims;
     uint32_t restored;
@@ -164,8 +174,12 @@ struct sim_result {
     char why[640];
 };
 
-/* `channel`: the ranks have channel memory under every seed, else under a third of them. */
-struct sim_plan sim_plan_of(uint64_t seed, bool channel);
+/* What is to be so under every seed, else under a share of them. */
+struct sim_always {
+    bool channel; /* the ranks have channel memory */
+    bool hosts;   /* each relay has a host of its own, and its log is copied */
+};
+struct sim_plan sim_plan_of(uint64_t seed, const struct sim_always *always);
 void sim_run(const struct sim_plan *plan, bool tracing, struct sim_result *result);
 
 /* How many ranks are on the host of this one, and which; `ranks` may be NULL. */

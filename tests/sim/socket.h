@@ -33,6 +33,7 @@ struct connection {
     struct connection *next;
     char name[SOCKET_NAME_MAX];
     struct connection_way way;
+    uint32_t host[2];     /* hosts.h */
     struct socket end[2]; /* of the client, of the relay that it connects to */
 };
 

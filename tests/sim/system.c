@@ -216,23 +216,32 @@ int sim_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
     return wait_for(fds, count, (uint64_t)timeout_ms * 1000000u);
 }
 
+/* Over which way, and whether there is one now. */
+static bool can_connect(const struct sim_relay *from, const struct sim_relay *to,
+                        struct connection_way *way)
+{
+    return sim.now_ns >= to->reachable_ns &&
+           hosts_reach(from ? from->host : SIM_HOST_DISPATCHER, to->host) &&
+           ways_choose(from ? from->number : WAYS_DISPATCHER, to->number, way);
+}
+
 int sim_connect(const struct cw_address *address, struct cw_err *err)
 {
+    const struct sim_relay *to = relay_at(address->text);
     struct sim_process *p = process_now();
+    const struct sim_relay *from = p ? to : thread_relay();
     struct connection_way way = {0};
     char name[SOCKET_NAME_MAX];
-    struct sim_relay *relay;
-    uint32_t from;
     int fd;
 
     task_give_way();
-    relay = relay_at(address->text, &from);
-    if (sim.now_ns < relay->reachable_ns || (!p && !ways_choose(from, relay->number, &way)))
+    if (!to->core || (p ? sim.now_ns < to->reachable_ns : !can_connect(from, to, &way)))
         return cw_err_set(err, CW_ESYS, "connect to %s: Connection refused", address->text);
-    snprintf(name, sizeof(name), "relay %u's peer %u", relay->number, sim.connects++);
+    snprintf(name, sizeof(name), "relay %u's peer %u", to->number, sim.connects++);
     if (p)
         snprintf(name, sizeof(name), "%u.%u", p->rank, p->incarnation);
-    fd = relay_connect(relay, name, &way, p && sim.plan.rings[p->rank]);
+    fd = relay_connect(relay_at(address->text), name, &way, p && sim.plan.rings[p->rank]);
+    hosts_connect(descriptor_of(fd)->socket->of, from ? from->host : SIM_HOST_DISPATCHER, to->host);
     if (p)
         p->relay_socket = descriptor_of(fd)->socket;
     return fd;

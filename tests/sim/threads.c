@@ -23,6 +23,7 @@ int sim_thread_start(pthread_t *to, size_t stack_bytes, void *(*run)(void *arg),
     *to = 0;
     thread->run = run;
     thread->arg = arg;
+    thread->relay = relay_dialler();
     task_start(&thread->task, thread_main, thread);
     thread->next = sim.threads;
     sim.threads = thread;
@@ -77,6 +78,11 @@ static struct sim_thread *thread_now(void)
         if (&t->task == task_now)
             return t;
     return NULL;
+}
+
+const struct sim_relay *thread_relay(void)
+{
+    return thread_now()->relay;
 }
 
 int sim_cond_timedwait(pthread_cond_t *condition, const struct timespec *until)

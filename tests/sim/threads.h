@@ -4,12 +4,15 @@
 
 #include "tests/sim/task.h"
 
+struct sim_relay;
+
 struct sim_thread {
     struct sim_thread *next;
     struct task task;
     void *(*run)(void *arg);
     void *arg;
-    const void *waits; /* for this condition; NULL: for none */
+    const struct sim_relay *relay; /* whose it is; NULL: the dispatcher's */
+    const void *waits;             /* for this condition; NULL: for none */
 };
 
 bool thread_can(const struct sim_thread *thread);
@@ -17,5 +20,7 @@ bool thread_can(const struct sim_thread *thread);
 void thread_step(struct sim_thread *thread);
 uint64_t threads_deadline_ns(void);
 void threads_fini(void);
+/* Whose is the one that runs? */
+const struct sim_relay *thread_relay(void);
 
 #endif
