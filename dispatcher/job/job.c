@@ -29,14 +29,6 @@ void job_place(struct job *job, struct job_slot *slot, uint32_t slots, const uin
     }
 }
 
-void job_bind(struct job *job, uint32_t rank, uint32_t host)
-{
-    struct slot_search *search = &job->rank[rank].search;
-
-    search->bound = host;
-    search->tried = 0;
-}
-
 /* --- what all the parts need --- */
 
 bool job_rank_runs(const struct job *job, uint32_t rank)

@@ -148,7 +148,11 @@ void job_init(struct job *job, const struct job_config *config, struct job_rank 
 void job_place(struct job *job, struct job_slot *slot, uint32_t slots, const uint32_t *rank_slot);
 
 /* From now on it may be on this host alone, whose slots are there: when it is started next. */
-void job_bind(struct job *job, uint32_t rank, uint32_t host);
+static inline void job_bind(struct job *job, uint32_t rank, uint32_t host)
+{
+    job->rank[rank].search.bound = host;
+    job->rank[rank].search.tried = 0;
+}
 
 /* What happened before, in the time of another dispatcher, said before anything else: the rank has
  * had so many incarnations, or has ended well, having used MPI or not. */

@@ -347,12 +347,9 @@ struct relay_conn *relay_conn_dialled(struct relay_core *core, const struct rela
         conn_end(conn);
     } else if (dialled->resumed) {
         resume_dialled(conn, link_suspended(job, dialled), dialled->received);
-    } else if (dialled->copies) {
-        conn->session = dialled->session;
-        copy_out_up(conn, job, dialled->peer);
     } else {
         conn->session = dialled->session;
-        link_up(conn, job, dialled->peer);
+        (dialled->copies ? copy_out_up : link_up)(conn, job, dialled->peer);
     }
     finish(core);
     if (conn)
