@@ -208,6 +208,7 @@ static struct hosted_config hosted_config_of(struct node *n, const struct greeti
                                   .ranks = open->ranks,
                                   .alive_period_ns = open->alive_period_ns,
                                   .keep_fd = n->kept.keep_fd,
+                                  .memory = &n->memory,
                                   .connected = is_connected,
                                   .ctx = n};
 }
