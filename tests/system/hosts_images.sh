@@ -157,6 +157,20 @@ kept_twice() {
   nothing_stays 1 2
 }
 
+# With copies of logs images are where these are: a lost host's ranks go on there, and their next images go elsewhere.
+with_copies_of_logs() {
+  ring "$three" --spares 1 --log-copies 1 --ckptsrv all --channel off --host-timeout 1s -n 4
+  goes_to node3 0 1 2 3
+  host_kill 2
+  await_true "rank 2 to go on from an image" event_is_there rank_restored 2
+  await_true "rank 3 to go on from an image" event_is_there rank_restored 3
+  goes_to node1 2 3
+  goes_on
+  started_on 3 node3 2 || wrong "rank 3 did not go on on node3"
+  host_start 2
+  nothing_stays 1 3
+}
+
 # A rank that answers nothing has no new image when it crashes.
 at_once() {
   ring node1:2,node2:2 --ckptsrv node2,node3 --host-timeout 1s -n 4
@@ -188,4 +202,5 @@ t "a host is lost with ranks and a checkpoint server" host_of_both_lost
 t "the host of a checkpoint server is lost, then that of its ranks" one_after_the_other
 t "a rank crashes whose image is lost" at_once
 t "images that are kept twice" kept_twice
+t "images with copies of logs" with_copies_of_logs
 tap_end
