@@ -222,8 +222,8 @@ build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
 
 # Makes a directory of logs, for tests of what looks at them
-build/left_logs: $(call objects,tests/lib/left_logs.c tests/lib/left_job.c tests/lib/codec.c $(addprefix common/,channel.c copy.c cred.c err.c \
-		frame.c keyfile.c lockfile.c match.c readings.c stranger.c) $(RELAY_CORE))
+build/left_logs: $(call objects,tests/lib/left_logs.c tests/lib/left_job.c tests/lib/codec.c $(addprefix common/,channel.c copy.c cred.c decided.c err.c \
+		follow.c frame.c keyfile.c lockfile.c match.c readings.c stranger.c) $(RELAY_CORE))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
 
@@ -372,7 +372,7 @@ build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 FUZZED_WIRE = $(addprefix dispatcher/wire/,greeting.c mux.c node_frames.c node_states.c stage_program.c)
 build/fuzz/fuzz_mux: $(call fuzz_objects,$(FUZZED_WIRE))
 build/fuzz/fuzz_nodes: $(call fuzz_objects,$(FUZZED_WIRE) $(addprefix dispatcher/launch/,far_units.c remote.c staging.c) \
-	$(addprefix dispatcher/wire/,channel.c stream_fd.c))
+	$(addprefix dispatcher/wire/,channel.c gate.c stream_fd.c))
 build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/hosts/,grid.c grid_file.c routes.c settings.c))
 build/fuzz/fuzz_grid: FUZZ_LIBRARIES = -lconfig
 build/fuzz/fuzz_detector: $(call fuzz_objects,$(addprefix dispatcher/detector/,detector.c gossip.c routing.c swim.c swim_message.c table_message.c))

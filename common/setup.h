@@ -69,7 +69,7 @@ struct cw_setup {
     uint64_t mailbox_bytes;    /* of messages that its rank has not received, likewise */
     uint32_t channel_ranks; /* that share the memory, likewise; ascending, this one among them: */
     uint16_t channel_rank[CW_CHANNEL_RANKS_MAX];
-    uint32_t channel_group; /* which memory of its node, likewise: the number of its home relay */
+    uint32_t channel_group; /* which memory of its node, likewise: of its home relay, or 0 */
     /* For its environment, and no part of the datagram: its number among the ranks that were first
      * placed on the host where it was, and how many these are. In each incarnation the same. */
     uint32_t local_rank;

@@ -134,8 +134,8 @@ static int announce(const struct store_place *place, struct store_session *at, u
     return CW_OK;
 }
 
-static int open_session(struct store_place *place, struct store_session *at, uint64_t bytes,
-                        uint32_t *base, struct cw_err *err)
+static int open_one(struct store_place *place, struct store_session *at, uint64_t bytes,
+                    uint32_t *base, struct cw_err *err)
 {
     struct timeval bound = {.tv_sec = STREAM_S};
     int fd = cw_connect(&servers[at->server], err);
@@ -164,7 +164,7 @@ static int fail(const struct store_session *at, struct cw_err *err)
 static int open_all(struct store_place *place, uint64_t bytes, uint32_t *base, struct cw_err *err)
 {
     for (uint32_t i = 0; i < place->count; i++)
-        if (open_session(place, &place->at[i], bytes, base, err) < 0)
+        if (open_one(place, &place->at[i], bytes, base, err) < 0)
             return fail(&place->at[i], err);
     return place->at[0].wire.fd;
 }

@@ -71,7 +71,8 @@ static void set_channel(struct cw_setup *setup, const struct parts *parts)
     setup->channel_bytes =
         cw_channel_bytes(setup->channel_ranks, logs ? relay_settings_log_memory(settings) : 0);
     setup->channel_disk = logs ? disk : 0;
-    setup->channel_group = relays_home(parts->relays, setup->process.rank);
+    if (parts->layout.at_hosts) /* else those of a node are together, wherever they are at home */
+        setup->channel_group = relays_home(parts->relays, setup->process.rank);
     setup->mailbox_bytes = settings->memory_max / setup->channel_ranks;
 }
 

@@ -128,11 +128,11 @@ static void dispatcher(int fd, bool fetches)
 static void rank(int fd)
 {
     static const struct image_order order = {.rank = 1, .ranks = 2, .incarnation = 1, .number = 3};
-    struct store_place place = {.order = &order, .wire = {.fd = fd}};
+    struct store_place place = {.order = &order, .count = 1, .at = {{.wire = {.fd = fd}}}};
     struct cw_err err = {0};
     uint32_t base = 2;
 
-    if (announce(&place, 1 << 20, &base, &err) == CW_OK) {
+    if (announce(&place, &place.at[0], 1 << 20, &base, &err) == CW_OK) {
         must(base == 2 || base == 0);
         store_finish(&place, fd, &err);
     }

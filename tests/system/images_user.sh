@@ -151,7 +151,7 @@ too_little_space() {
 
 limit_tests() {
   t "ulimit -v, -f and -u that suffice" limited 'ulimit -v 4194304 && ulimit -f 1000000 && ulimit -u 100'
-  t "ulimit -v, -f and -u that have changed" changed --as=8589934592:8589934592 --fsize=1000000000:1000000000 \
+  t "ulimit -v, -f and -u that have changed" changed --as=1099511627776:1099511627776 --fsize=1000000000:1000000000 \
     --nproc=1000:1000
   t "images that ulimit -f does not let be" large_image
   t "ulimit -v too small for the restart" too_little_space

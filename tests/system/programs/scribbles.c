@@ -19,12 +19,12 @@ enum { TAG, SYNC, AM, MORE, SENT, NO_TYPE = 99 };
 
 struct piece {
     _Atomic uint64_t stamp;
-    uint32_t size;
-    uint32_t type;
+    uint16_t size;
+    uint16_t type;
+    uint32_t req;
     uint64_t tag;
     uint64_t total;
-    uint32_t req;
-    uint32_t zero;
+    uint64_t decided;
 };
 
 static unsigned char *memory;
@@ -73,7 +73,7 @@ static struct piece *next_piece(uint64_t *at)
     return (struct piece *)(begin + offset);
 }
 
-static void put(uint32_t type, uint32_t size, uint64_t total)
+static void put(uint16_t type, uint16_t size, uint64_t total)
 {
     uint64_t at;
     struct piece *piece = next_piece(&at);
@@ -83,6 +83,7 @@ static void put(uint32_t type, uint32_t size, uint64_t total)
     piece->tag = 0;
     piece->total = total;
     piece->req = 12345;
+    piece->decided = 0;
     piece->stamp = at + 1;
 }
 
@@ -97,7 +98,7 @@ static void scribble_all(void)
 static bool scribble(const char *what)
 {
     if (strcmp(what, "size") == 0)
-        put(TAG, UINT32_MAX, UINT32_MAX);
+        put(TAG, UINT16_MAX, UINT16_MAX);
     else if (strcmp(what, "type") == 0)
         put(NO_TYPE, 8, 8);
     else if (strcmp(what, "more") == 0)
