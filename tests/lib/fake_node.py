@@ -46,7 +46,7 @@ def greet(version):
     if version == "same":
         size = struct.unpack("<H", opened[4:6])[0]
         body = struct.pack("<I", PROTOCOL) + opened[4:6 + size] + text("") + text("fake")
-        body += struct.pack("<IIQ", os.getpid(), 1, 1) + text("") * 3
+        body += struct.pack("<IIIQ", os.getpid(), 1, 0, 1) + text("") * 3
     else:
         body = struct.pack("<I", PROTOCOL + 1) + text(version)
     say(MAGIC, struct.pack("<II", len(body), HELLO), body)
