@@ -620,8 +620,8 @@ other_version() {
   start_two 30s
   file=$(newest_journal)
   set_version "$file" 9
-  cannot_start 'its journal is of version 9, and this program reads 3; use the program that wrote it'
-  set_version "$file" 3
+  cannot_start 'its journal is of version 9, and this program reads 5; use the program that wrote it'
+  set_version "$file" 5
   switch_on relay
   await_event session_resumed 1
   expect_untouched 2
