@@ -557,6 +557,18 @@ TEST(lost_and_the_other_one_opens_links)
     lost_amid_messages(false);
 }
 
+/* Relay 0 connects to relay 1 once more, with the key that it was given. */
+static void knocks(struct client *x, const struct relay_dial *dial, uint32_t incarnation,
+                   uint32_t flags, const char *answer)
+{
+    fixture_connect(&relay[1], x, "x");
+    x->hello = (struct cw_hello){
+        .role = CW_ROLE_RELAY, .rank = 0, .incarnation = incarnation, .flags = flags};
+    memcpy(x->key, dial->key, CW_KEY_SIZE);
+    fixture_hello(x);
+    expect_has(&relay[1], answer);
+}
+
 TEST(who_is_cut_off_is_fenced)
 {
     struct client *x = &relay[1].other[3];
@@ -570,27 +582,13 @@ TEST(who_is_cut_off_is_fenced)
     copy_to(1);
     CU_ASSERT_TRUE(link_waits());
     CU_ASSERT_FALSE(relay_conn_has_output(out[1]->conn));
-    fixture_connect(&relay[1], x, "x");
-    x->hello = (struct cw_hello){
-        .role = CW_ROLE_RELAY, .rank = 0, .incarnation = 1, .flags = CW_HELLO_COPY};
-    memcpy(x->key, dial.key, CW_KEY_SIZE);
-    fixture_hello(x);
-    expect_has(&relay[1],
-               "x > REFUSED FENCED 'relay 0, incarnation 1: incarnation 2 took its place'\n");
-    fixture_connect(&relay[1], x, "x");
-    x->hello = (struct cw_hello){
-        .role = CW_ROLE_RELAY, .rank = 0, .incarnation = 1, .flags = CW_HELLO_RESUME};
-    memcpy(x->key, dial.key, CW_KEY_SIZE);
-    fixture_hello(x);
-    expect_has(&relay[1],
-               "x > REFUSED FENCED 'relay 0, incarnation 1: incarnation 2 took its place'\n");
+    knocks(x, &dial, 1, CW_HELLO_COPY,
+           "x > REFUSED FENCED 'relay 0, incarnation 1: incarnation 2 took its place'\n");
+    knocks(x, &dial, 1, CW_HELLO_RESUME,
+           "x > REFUSED FENCED 'relay 0, incarnation 1: incarnation 2 took its place'\n");
     /* nor a later one with the memory that is another process's now */
-    fixture_connect(&relay[1], x, "x");
-    x->hello = (struct cw_hello){
-        .role = CW_ROLE_RELAY, .rank = 0, .incarnation = 2, .flags = CW_HELLO_COPY};
-    memcpy(x->key, dial.key, CW_KEY_SIZE);
-    fixture_hello(x);
-    expect_has(&relay[1], "x > REFUSED FENCED 'another process has taken the place of relay 0'\n");
+    knocks(x, &dial, 2, CW_HELLO_COPY,
+           "x > REFUSED FENCED 'another process has taken the place of relay 0'\n");
 }
 
 /* The successor is copied, too, and lost as well. */
